@@ -236,10 +236,10 @@ def test_weights_are_refused(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "needs labels or pairs"),
+        ({}, "There is no task"),
         ({"labels": [0, 1] * 120, "tasks": ["similarity"]}, "needs pairs"),
-        ({"labels": [0, 1] * 120, "tasks": ["guess"]}, "must be some of"),
-        ({"labels": [0, 1] * 120, "corrections": ["bleach"]}, "must be some of"),
+        ({"labels": [0, 1] * 120, "tasks": ["guess"]}, "must be one of"),
+        ({"labels": [0, 1] * 120, "corrections": ["bleach"]}, "must be one of"),
         ({"labels": [0, 1] * 120, "corrections": []}, "must be some of"),
         ({"labels": [0, 1] * 120, "corrections": {"x": 3}}, "must have the methods fit and transform"),
         ({"labels": [0, 1] * 120, "corrections": {"none": iso.Center()}}, "Leave it out"),

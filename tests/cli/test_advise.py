@@ -112,7 +112,7 @@ def test_pairs_of_texts(folder: Path, tiny_model: Path, rng: np.random.Generator
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("v.npy",), "needs labels or pairs"),
+        (("v.npy",), "Pass --labels to label the rows, or --pairs"),
         ((), "FILE is missing"),
         (("--pairs", "pairs.csv"), "FILE is missing"),
         (("--pairs", "pairs.csv", "--model", "m", "-l", "labels.txt"), "--labels needs FILE"),
@@ -124,7 +124,7 @@ def test_pairs_of_texts(folder: Path, tiny_model: Path, rng: np.random.Generator
         (("v.npy", "--pairs", "labels.txt"), "expected scored pairs in"),
         (("v.npy", "--pairs", "none.csv"), "none.csv"),
         (("v.npy", "--pairs", "pairs.csv:i,j"), "expected three"),
-        (("v.npy", "-l", "labels.txt", "-c", "bleach"), "must be some of"),
+        (("v.npy", "-l", "labels.txt", "-c", "bleach"), "must be one of"),
     ],
 )
 def test_bad_input(folder: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -155,8 +155,10 @@ def test_labels_that_are_no_clusters_are_refused(folder, fail):
 
 
 def test_bad_input(folder, fail):
-    assert "Either --labels WHERE or --clusters" in fail("frontier", "vectors.npy")
-    assert "Either --labels" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--clusters", "3")
+    assert "Pass --labels to label the rows, or --clusters auto" in fail("frontier", "vectors.npy")
+    assert "--clusters cannot be combined with --labels" in fail(
+        "frontier", "vectors.npy", "-l", "labels.txt", "--clusters", "3"
+    )
     assert "--clusters must be a whole number" in fail("frontier", "vectors.npy", "--clusters", "many")
     assert "--clusters must be a whole number" in fail("frontier", "vectors.npy", "--clusters", "²")
     assert "--top must be" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--top", "-1")

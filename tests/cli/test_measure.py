@@ -271,7 +271,7 @@ def test_slices_by_columns(sliced: str) -> None:
     assert lines[0].startswith('"slice","n","metric"')
     assert len(lines) == 5  # the last one is of all rows
     assert not any("\x1b" in line for line in lines)
-    assert "leave one out" in str(run("measure", sliced, "--csv", "--json").exception)
+    assert "cannot be combined with --json" in str(run("measure", sliced, "--csv", "--json").exception)
 
 
 def test_a_plan_measures_nothing(sliced: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,13 @@ TYPED = {  # what was typed: what the answer names
     "layers texts.txt": "expected a model before it. Run `isoscope layers all-MiniLM-L6-v2 texts.txt`.",
     "layers nope texts.txt": "MODEL must be one of all-MiniLM-L6-v2",
     "layers all-minilm texts.txt": "Did you mean 'all-MiniLM-L6-v2'?",
+    "layers texts.txt all-MiniLM-L6-v2": "Run `isoscope layers all-MiniLM-L6-v2 texts.txt`.",
+    "--Version": "`isoscope` has no option --Version. Did you mean --version?",
+    "measure a.npy --csv --json": "--csv cannot be combined with --json",
+    "correct a.npy --load b.npy -o c.npy": "b.npy is no correction; expected a file that --save wrote",
+    "correct a.npy --load no.safetensors -o c.npy": "no.safetensors does not exist",
+    "finetune m --regularizer star": "Did you mean 'istar'?",
+    "correct a.npy --method centre -o b.npy": "got 'centre'. Did you mean 'center'?",
     "export a.npy": "Run `isoscope export a.npy --atlas atlas.parquet`.",
     "metrics isoscor": "There is no metric 'isoscor'. Did you mean isoscore or isoscore_star?",
     "correct a.npy --fit": "Option '--fit' requires an argument. See `isoscope correct --help`.",
@@ -67,6 +74,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("typed", TYPED)
 def test_the_answer_says_what_to_type(folder: Path, fail, typed: str) -> None:
     assert TYPED[typed] in fail(*typed.split())
+
+
+def test_the_vectors_are_called_file(folder: Path, fail) -> None:
+    np.save("one.npy", np.ones((1, 4)))
+    assert "error: FILE has 1 vector; a space needs at least 2." in fail("measure", "one.npy")
+
+
+def test_the_regularizers_are_those_of_the_training() -> None:
+    from isoscope.cli.finetune import REGULARIZERS as OFFERED
+    from isoscope.training.regularizers import REGULARIZERS
+
+    assert (*REGULARIZERS, "none") == OFFERED
 
 
 def test_a_file_of_the_name_of_a_command_is_a_second_file(folder: Path, fail) -> None:

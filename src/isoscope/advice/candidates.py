@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from isoscope.advice.tasks import split_names
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_choice
 
 NONE = "none"
 DESCRIPTIONS = {
@@ -78,8 +78,7 @@ def chosen_corrections(
         return dict(corrections)
     names = split_names(corrections)
     for name in names:
-        if name not in known:
-            raise InputError(argument="corrections", got=name, wanted=f"some of {', '.join(known)}")
+        check_choice("corrections", name, known)
     if not names:
         raise InputError(argument="corrections", got=names, wanted=f"some of {', '.join(known)}")
     return {name: known[name] for name in names}

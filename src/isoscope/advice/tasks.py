@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope.clustering import kmeans
-from isoscope.errors import InputError, Setting
+from isoscope.errors import InputError, Setting, check_choice
 from isoscope.metrics.clusters import softmax_regression
 from isoscope.statistics.directions import unit_rows
 
@@ -166,14 +166,17 @@ def chosen_tasks(tasks: str | Iterable[str] | None, *, has_labels: bool, has_pai
     open_tasks = [*(LABEL_TASKS if has_labels else ()), *((PAIR_TASK,) if has_pairs else ())]
     if not open_tasks:
         raise InputError(
-            "advise needs labels or pairs", hint="pass one label for each row, or pairs of rows with scores"
+            "There is no task to test on",
+            hint=[
+                Setting("labels", to="label the rows"),
+                Setting("pairs", to="give scored pairs of rows"),
+            ],
         )
     if tasks is None:
         return open_tasks
     names = split_names(tasks)
     for name in names:
-        if name not in SCORES:
-            raise InputError(argument="tasks", got=name, wanted=f"some of {', '.join(SCORES)}")
+        check_choice("tasks", name, SCORES)
         if name not in open_tasks:
             needed = "pairs" if name == PAIR_TASK else "labels"
             raise InputError(f"the task {name!r} needs {needed}", hint=Setting(needed))

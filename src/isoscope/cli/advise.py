@@ -11,7 +11,7 @@ import typer
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions, notes_of
 from isoscope.cli.options import Json, JsonOutput, Labels, Seed, written_file
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.io.targets import CORRECTION
 from isoscope.terminal import say
 
@@ -103,17 +103,25 @@ def advise(
 
     Save the recommended correction: `isoscope advise vectors.npy -l labels.txt --save correction.safetensors`
     """
+    if file is None and pairs is None:
+        raise InputError(
+            "FILE is missing", hint="pass vectors or texts, or --pairs of texts with --model NAME"
+        )
+    if labels is None and pairs is None:
+        both = [Setting("labels", to="label the rows"), Setting("pairs", to="give scored pairs of rows")]
+        raise InputError("There is no task to test corrections on", hint=both)
     from isoscope.advice import advise as advise_space
     from isoscope.io.pair_files import read_scored_pairs
 
     scored = None if pairs is None else read_scored_pairs(pairs)
-    if file is None:
-        for name in {"labels": labels} if labels is not None else source.of_vectors():
-            raise InputError("needs FILE, which is missing", argument=name)
-        space, notes = _encoded(scored, source), []
-    else:
+    if file is not None:
         opened = source.open(file, labels=labels)
         space, notes = opened.load(), notes_of(opened)
+    else:
+        for name in {"labels": labels} if labels is not None else source.of_vectors():
+            raise InputError("needs FILE, which is missing", argument=name)
+        assert scored is not None
+        space, notes = _encoded(scored, source), []
     advice = advise_space(
         space,
         pairs=scored,
@@ -141,15 +149,11 @@ def advise(
     present(advice, lines, json=json, output=output)
 
 
-def _encoded(pairs: FilePairs | None, options: InputOptions) -> Space:
+def _encoded(pairs: FilePairs, options: InputOptions) -> Space:
     """Return the vectors of the texts of the pairs."""
     from isoscope.models import encode
     from isoscope.space import Space
 
-    if pairs is None:
-        raise InputError(
-            "FILE is missing", hint="pass vectors or texts, or --pairs of texts with --model NAME"
-        )
     if pairs.are_rows or options.model is None:
         raise InputError(
             "FILE is missing", hint="--pairs without FILE must be pairs of texts, with --model NAME"

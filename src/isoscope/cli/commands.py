@@ -127,13 +127,18 @@ class Command(_Typed, TyperCommand):
         return InputError(f"{len(more) + 1} files were given", wanted="one FILE", hint=hints)
 
     def typed(self, setting: Setting) -> str | None:
-        """Return an argument as an option, `--header` for header=True, or None if there is no such option."""
+        """Return an argument as an option, `--header` for header=True, or None if there is no such option.
+
+        X in Python, the vectors, is FILE here.
+        """
         for param in self.params:
             option = long_name(param.opts)
             if param.param_type_name == "argument":
                 metavar = param.metavar or option.upper()
                 if setting.argument == param.name:
                     return metavar
+                if setting.argument == "X" and metavar in _INPUT_FILES:
+                    return metavar.strip("[]")
                 if setting.argument.upper() in metavar.split():  # MODEL of "MODEL [AFTER] FILE"
                     return setting.argument.upper()
             elif setting.argument in (param.name, option.strip("-").replace("-", "_")):

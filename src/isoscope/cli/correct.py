@@ -12,7 +12,8 @@ import typer
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import VectorOptions
 from isoscope.cli.options import Json, Labels, Seed, parse_numbers, written_file
-from isoscope.errors import InputError, Setting, check_choice
+from isoscope.errors import FileError, InputError, Setting, check_choice
+from isoscope.io.files import check_file
 from isoscope.io.targets import BLOCKWISE, CORRECTION, check_targets
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def correct(
         given = {"method": method, "fit": fit, **dict.fromkeys(settings.given(), True)}
         for name in (name for name, value in given.items() if value is not None):
             raise InputError("cannot be combined with --load", argument=name, hint="leave one of them out")
+        _check_correction(load)
     from isoscope.corrections import load_correction
     from isoscope.corrections.correct import correct as correct_source
 
@@ -185,6 +187,14 @@ def correct(
     more = {"file": str(file)} | ({} if load is None else {"correction": str(load)})
     lines = [f"wrote {path}" for path in (output, save) if path is not None]
     present(corrected, [] if json else lines, json=json, more=more)
+
+
+def _check_correction(path: Path) -> None:
+    check_file(path, what="corrections")
+    if path.suffix.lower() not in CORRECTION:
+        raise FileError(
+            f"{path} is no correction", wanted=f"a file that --save wrote, {' or '.join(CORRECTION)}"
+        )
 
 
 def _check_not_read(file: Path, fit: Path | None, load: Path | None, *targets: Path | None) -> None:

@@ -29,8 +29,10 @@ from isoscope.cli.options import (
     parse_number,
     parse_seeds,
 )
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_choice
 from isoscope.terminal import say, show_json
+
+REGULARIZERS = ("istar", "istar-debiased", "cosreg", "none")
 
 
 def finetune(
@@ -65,7 +67,7 @@ def finetune(
         int | None, typer.Option("--max-train", help="Train on so many texts, drawn once.", metavar="N")
     ] = None,
     regularizer: Annotated[
-        str, typer.Option("--regularizer", help="istar, istar-debiased, cosreg or none.", metavar="NAME")
+        str, typer.Option("--regularizer", help=f"{', '.join(REGULARIZERS)}.", metavar="NAME")
     ] = "none",
     strength: Annotated[
         str,  # read below: -1 would be taken for an option
@@ -117,6 +119,7 @@ def finetune(
     Continue an interrupted run: `isoscope finetune all-MiniLM-L6-v2 --task rte --data data -o run --resume`
     """
     check_resume(resume=resume, output=output)
+    check_choice("regularizer", regularizer, REGULARIZERS)
     if task and (texts or labels or text_column or pair_column):
         raise InputError("--task brings its own texts; leave --texts, --labels and their columns out")
     share = parse_number("test", test, such_as="0.2")

@@ -10,7 +10,7 @@ import typer
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions, notes_of
 from isoscope.cli.options import File, Json, Labels, Seed, written_file
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 
 
 def frontier(
@@ -55,8 +55,16 @@ def frontier(
     A training run under the frontier: `isoscope train vectors.npy -l labels.txt -o run -m
     isoscore,silhouette,between_share`, then `isoscope frontier vectors.npy -l labels.txt --run run -o f.png`
     """
-    if (labels is None) == (clusters is None):
-        raise InputError("Either --labels WHERE or --clusters K is needed")
+    if labels is None and clusters is None:
+        both = [
+            Setting("labels", to="label the rows"),
+            Setting("clusters", "auto", to="find clusters"),
+        ]
+        raise InputError("There are no labels", hint=both)
+    if labels is not None and clusters is not None:
+        raise InputError(
+            "cannot be combined with --labels", argument="clusters", hint="leave one of them out"
+        )
     from isoscope.training.frontier import frontier as find
     from isoscope.training.frontier import read_runs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -277,6 +278,9 @@ def _models_and_texts(arguments: list[str], named: list[str], texts: str | None)
             example = f"isoscope layers {' '.join(named) or 'all-MiniLM-L6-v2'} reviews.txt"
             raise InputError("MODEL and a FILE of texts are needed", hint=example)
         *arguments, texts = arguments
+        if not Path(texts).exists() and (files := [word for word in arguments if _is_file(word)]):
+            words = [*(word for word in arguments if word not in files), texts, files[0]]
+            raise InputError("The texts must come last", hint=shlex.join(["isoscope", "layers", *words]))
         if not (arguments or named) or Path(texts).is_dir():
             raise _only_one(texts, [*named, *arguments])
     models = [*named, *arguments]
@@ -287,7 +291,7 @@ def _models_and_texts(arguments: list[str], named: list[str], texts: str | None)
 
 def _only_one(word: str, before: list[str]) -> InputError:
     """Return the error over a model without texts, or texts without a model."""
-    if Path(word).is_file() and not word.endswith(".gguf"):
+    if _is_file(word):
         return InputError(
             f"{word} is a file of texts",
             wanted="a model before it",
@@ -305,6 +309,10 @@ def _checkpoints(models: list[str]) -> list[str] | str | None:
         return models[0]
     are_revisions = len(models) > 1 and all("@" in model for model in models)
     return models if are_revisions or len(models) > 2 else None
+
+
+def _is_file(word: str) -> bool:
+    return Path(word).is_file() and not word.endswith(".gguf")
 
 
 def _write(content: dict[str, Any], path: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions, label_columns
-from isoscope.cli.options import File, Json, Labels, Seed
+from isoscope.cli.options import File, Json, JsonOutput, Labels, Seed
 from isoscope.printable import listed
 
 
@@ -26,6 +26,7 @@ def look(
     ] = None,
     source: InputOptions,
     seed: Seed = 0,
+    output: JsonOutput = None,
     json: Json = False,
 ) -> None:
     """Take a first look at the vectors in FILE: what stands out, what it means, what to try next.
@@ -57,4 +58,4 @@ def look(
     if labels is None and not json and (columns := label_columns(opened)):
         words = ["isoscope", "look", *steps.file, "--labels", columns[0]]
         lines.append(f"columns that may be labels: {listed(columns)}; to use one: {shlex.join(words)}")
-    present(found, lines, json=json)
+    present(found, lines, json=json, output=output)

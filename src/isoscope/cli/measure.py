@@ -95,12 +95,12 @@ def measure(
 
     Many files, larger than memory: `isoscope measure 'shards/*.parquet' --memory 2GB --checkpoint progress`
     """
+    if csv and json:
+        raise InputError("cannot be combined with --json", argument="csv", hint="leave one of them out")
     from isoscope.engine.measure import measure as measure_space
     from isoscope.engine.plan import plan as plan_of
     from isoscope.results import Result
 
-    if csv and json:
-        raise InputError("--csv and --json are two ways to print the same: leave one out")
     opened = source.open(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
     options: dict[str, Any] = {
         "by": tuple(by) if by else None,

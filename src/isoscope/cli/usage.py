@@ -58,13 +58,13 @@ def _no_such_option(name: str, ctx: Any, words: Sequence[str]) -> InputError:
 
     path, known, root = ctx.command_path, own_commands(), ctx.find_root().command
     error = InputError(f"`{path}` has no option {name}", hint=f"see `{path} --help`")
+    if close := _close_options(name, ctx.command):
+        return error.advise(one_of(close))
     if ctx.command is root:  # `isoscope --model M FILE`
         chosen = next((word for word in words if word in known), "look")
         if name not in _options(root.get_command(ctx, chosen)):
             return error
         return error.advise(shlex.join(["isoscope", chosen, *(word for word in words if word != chosen)]))
-    if close := _close_options(name, ctx.command):
-        return error.advise(one_of(close))
     others = [other for other in known if name in _options(root.get_command(ctx, other))]
     return error.advise(f"use `isoscope {others[0]}`, which has it") if others else error
 

@@ -18,7 +18,7 @@ from isoscope.comparison.row_order import order_note
 from isoscope.comparison.slices import slice_changes
 from isoscope.engine.kept import rows_of, shelf_of, sliced_shelf_of
 from isoscope.engine.measure import measure
-from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.errors import InputError, Setting, ShapeError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.correspondence import linear_cka, procrustes_distance
 from isoscope.printable import counted, printable, quoted
@@ -278,7 +278,7 @@ def _match(first: Statistics, second: Statistics, ids: tuple[Any, Any] | None) -
     elif sizes[0] != sizes[1]:
         raise ShapeError(
             f"A and B must have the same items in the same order, got {sizes[0]:,} and {sizes[1]:,} rows",
-            hint="pass ids of both to match them",
+            hint=Setting("ids", to="match the rows of both"),
         )
     a, b = first.space, second.space
     labels = b.labels if a.labels is None else a.labels

@@ -155,9 +155,9 @@ def check(shelf: Statistics) -> None:
     """Refuse spaces nothing can be said of, and labels that describe no clusters."""
     n = shelf.moments.count
     if n < 2:
-        raise ShapeError(f"X has {n:g} vector; a space needs at least 2")
+        raise ShapeError(f"has {n:g} vector; a space needs at least 2", argument="X")
     if not shelf.moments.spread > 0:
-        raise InputError(f"X has {n} points that are all equal; a space needs points that differ")
+        raise InputError(f"has {n} points that are all equal; a space needs points that differ", argument="X")
     _ = shelf.n_labels
 
 

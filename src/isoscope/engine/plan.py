@@ -233,7 +233,11 @@ def plan(
     bounded = _is_bounded(source, scale)
     first = _first_block(source, in_parts=bounded, skip_bad=skip_bad)
     if first.n_dims < 2:
-        raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
+        raise ShapeError(
+            "has vectors of 1 dimension; a space needs at least 2",
+            argument="X",
+            hint="is the array transposed?",
+        )
     columns = {name for name in KNOWN if name != "covariance" and vars(first)[name] is not None}
     columns |= set() if covariance is None else {"covariance"}
     chosen, left_out = _applicable(metrics, columns)

@@ -224,7 +224,8 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
         held = f"; it has {listed(sorted(places[name].name for name in names))}" if names else ""
         is_folder = Path(path).is_dir()
         what = "is a folder without files of vectors" if is_folder else "matches no file of vectors"
-        raise FileError(f"{shown(path)} {what}{held}")
+        wanted = f"files in {', '.join(sorted(formats()))}" if names else None
+        raise FileError(f"{shown(path)} {what}{held}", wanted=wanted)
     if any(kind(places[name]) not in _BESIDE for name in known):  # settings beside vectors, not vectors
         known = [name for name in known if kind(places[name]) not in _BESIDE]
     kinds = sorted({kind(places[name]) for name in known})

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isoscope.arguments import as_mebibytes, renamed
 from isoscope.arrays import as_matrix, as_spaces, like
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, check_choice
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import clusters
@@ -279,8 +279,7 @@ def _influence_on_others(points: Rows, separation: Separation, chosen: Tensor) -
 def _separation(
     X: Any, labels: Any, metric: str, deterministic: bool = False, memory: str | float | None = None
 ) -> Separation:
-    if metric not in _METRICS:
-        raise InputError(argument="metric", got=metric, wanted=f"one of {', '.join(_METRICS)}")
+    check_choice("metric", metric, _METRICS)
     if memory is not None and metric != "euclidean":
         raise InputError("memory goes with metric='euclidean'; closed forms take little: leave it out")
     if isinstance(X, Separation):

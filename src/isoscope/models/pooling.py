@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError
+from isoscope.errors import check_choice
 
 TOKEN_POOLINGS = ("mean", "max", "cls", "lasttoken")
 
@@ -22,8 +22,7 @@ def pool(states: Tensor, sentences: Tensor, *, pooling: str = "mean") -> Tensor:
     tensor([[3., 4.],
             [5., 5.]])
     """
-    if pooling not in TOKEN_POOLINGS:
-        raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(TOKEN_POOLINGS)}")
+    check_choice("pooling", pooling, TOKEN_POOLINGS)
     lengths = torch.bincount(sentences).to(states.device)
     if pooling in ("mean", "max"):
         return torch.segment_reduce(states, pooling, lengths=lengths, axis=0)
@@ -44,8 +43,7 @@ def pool_padded(states: Tensor, mask: Tensor, *, pooling: str = "mean") -> Tenso
     tensor([[2., 2.],
             [5., 5.]])
     """
-    if pooling not in TOKEN_POOLINGS:
-        raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(TOKEN_POOLINGS)}")
+    check_choice("pooling", pooling, TOKEN_POOLINGS)
     present = mask.bool().unsqueeze(-1)
     if pooling == "mean":
         return (states * present).sum(dim=1) / mask.sum(dim=1, keepdim=True)

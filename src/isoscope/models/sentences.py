@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_device
-from isoscope.errors import InputError, not_installed
+from isoscope.errors import InputError, check_choice, not_installed
 from isoscope.models.cache import VectorStore
 from isoscope.models.language_models import UNLIMITED, best_device, need_gguf, quiet_loading
 from isoscope.models.model_files import check_model, running
@@ -207,8 +207,8 @@ def checked(texts: Any, batch_size: int, pooling: str | None, *, column: str | N
     texts = checked_texts(texts, column=column)
     if batch_size < 1:
         raise InputError(argument="batch_size", got=batch_size, wanted="at least 1")
-    if pooling is not None and pooling not in POOLINGS:
-        raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(POOLINGS)}")
+    if pooling is not None:
+        check_choice("pooling", pooling, POOLINGS)
     return texts
 
 

@@ -23,8 +23,9 @@ def load_run(run: str | os.PathLike[str] | Trajectory) -> Trajectory:
     path = Path(run)
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
+        why = f"it has no {file.name}" if path.is_dir() else "it does not exist"
         raise FileError(
-            f"{path} is not a training run: it has no {file.name}",
+            f"{path} is not a training run: {why}",
             hint="pass the folder that `isoscope train`, `finetune`, `contrast` or a GeometryTracker wrote",
         )
     return Trajectory.load(file)

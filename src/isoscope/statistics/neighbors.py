@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
-from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_choice
 from isoscope.kernels.nearest import Search
 from isoscope.kernels.precision import pair_dtype
 from isoscope.kernels.tiles import Progress
@@ -150,8 +150,7 @@ def _check_k(k: int, most: int) -> None:
 
 
 def _check_metric(metric: str) -> str:
-    if metric not in METRICS:
-        raise InputError(argument="metric", got=metric, wanted=f"one of {', '.join(map(repr, METRICS))}")
+    check_choice("metric", metric, METRICS)
     return metric
 
 

@@ -1,4 +1,4 @@
-"""Should I whiten? Every correction on sentence and word similarity, classification and clustering.
+"""Test every correction on sentence and word similarity, classification and clustering.
 
 Do similarity tasks gain from isotropy, and do tasks with labels lose (Mu and Viswanath 2018, Su et al. 2021,
 Rajaee and Pilehvar 2021, Mickus et al. 2024)? Prints the claims with our values, the gain of each correction,

@@ -1,4 +1,4 @@
-"""Cai, Huang, Bian and Church 2021: clusters and manifolds in the layers of language models.
+"""Reproduce Cai, Huang, Bian and Church 2021: clusters and manifolds in the layers of language models.
 
 With --output, runs are saved, and the page covers all runs in the folder. The exit code is 1 if a comparable
 published value was not reproduced.
