@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -139,7 +140,7 @@ class Command(_Typed, TyperCommand):
                     return metavar
                 if setting.argument == "X" and metavar in _INPUT_FILES:
                     return metavar.strip("[]")
-                if setting.argument.upper() in metavar.split():  # MODEL of "MODEL [AFTER] FILE"
+                if setting.argument.upper() in re.findall(r"\w+", metavar):  # MODEL of "MODEL… FILE"
                     return setting.argument.upper()
             elif setting.argument in (param.name, option.strip("-").replace("-", "_")):
                 if setting.value is False and param.secondary_opts:

@@ -252,10 +252,11 @@ def _similarity(
 
     if len(models) > 2:
         raise InputError(f"takes one model or two, got {len(models)}", argument="measure")
-    for argument in ("metrics", "memory"):
+    not_taken = ("metrics", "memory", "side")
+    for argument in not_taken:
         if options[argument] is not None:
             raise InputError("goes without --similarity", argument=argument)
-    known = {name: value for name, value in options.items() if name not in ("metrics", "clusters", "memory")}
+    known = {name: value for name, value in options.items() if name not in (*not_taken, "clusters")}
     against = models[1] if len(models) == 2 else None
     matrix = layer_similarity(models[0], texts, against=against, measure=measure, **known)
     lines = []
