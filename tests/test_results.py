@@ -98,6 +98,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Advice": lambda: iso.advise(SPACE, labels=LABELS, tasks="knn", repeats=1, progress=False),
     "Attribution": lambda: iso.metrics.attribute_anisotropy(SPACE, LABELS),
     "ChosenClusters": lambda: iso.clustering.choose_clusters(SPACE),
+    "ClassCollapse": lambda: iso.metrics.class_collapse(SPACE, LABELS),
     "ClusterAdjustedSimilarities": lambda: iso.metrics.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
     "Clustering": lambda: iso.kmeans(SPACE, 3),
     "Comparison": lambda: iso.compare(SPACE, SPACE[:, ::-1] ** 3, labels=LABELS, progress=False),
