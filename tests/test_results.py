@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.comparison.similarity import similarity_matrix
 from isoscope.corrections.correct import GEOMETRY, CorrectedFile
 from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings, View
+from isoscope.models.layers.checkpoints import LayerTrajectory
 from isoscope.results import Result, plain
 from isoscope.training.finetune import OverSeeds
 from isoscope.training.frontier import Frontier
@@ -28,10 +30,11 @@ LABELS = np.array([HOSTILE, "b", "c"])[np.arange(60) % 3]
 SPACE = np.random.default_rng(0).normal(size=(60, 6)) + np.eye(3, 6)[np.arange(60) % 3] * 3
 # public dataclasses that are something else: rows of a result, inputs, statistics
 NO_RESULTS = {
-    "Change", "ClusterDistances", "Correspondence", "DirectionPart", "Directions", "Gain", "Gate",
-    "GateResult", "GroupDirections", "GroupMoments", "LabelPart", "Labels", "LanguageModel", "Metric",
-    "Moments", "MovedLabel", "MovedRow", "Neighbors", "Outcome", "Reading", "Separation", "SliceChange",
-    "SliceOverlap", "Space", "TaskAdvice", "TokenRows", "TokenStates", "TradeOffPoint",
+    "Change", "ClusterDistances", "Correspondence", "CrossMoments", "DimensionAtScale", "DirectionPart",
+    "Directions", "Gain", "Gate", "GateResult", "GroupDirections", "GroupMoments", "InputModel",
+    "KernelAlignment", "LabelPart", "Labels", "LanguageModel", "Metric", "Moments", "MovedLabel", "MovedRow",
+    "Neighbors", "Outcome", "Reading", "Separation", "SliceChange", "SliceOverlap", "Space", "TaskAdvice",
+    "TokenRows", "TokenStates", "TradeOffPoint",
 }  # fmt: skip
 
 
@@ -105,6 +108,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Contrasted": lambda: trained(iso.training.Contrasted),
     "CorrectedFile": corrected,
     "Correlation": lambda: trajectory().correlation(),
+    "DimensionScales": lambda: iso.metrics.dimension_scales(SPACE),
     "DimensionShares": lambda: iso.metrics.self_similarity_shares(SPACE, token_types=LABELS),
     "FineTuned": finetuned,
     "Frontier": lambda: Frontier(
@@ -116,6 +120,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "FrontierPosition": lambda: iso.frontier_position(SPACE, LABELS, debias=True),
     "LayerComparison": lambda: iso.models.LayerComparison(profile(), profile(), {HOSTILE: 0.2, "b": -0.1}),
     "LayerProfile": profile,
+    "LayerTrajectory": lambda: LayerTrajectory({HOSTILE: profile(), "step 2": profile()}),
     "MaskedLM": lambda: trained(MaskedLM, held_out_loss=2.5, unigram_loss=3.0),
     "Measurement": measured,
     "NormStatistics": lambda: iso.metrics.norm_statistics(SPACE),
@@ -129,6 +134,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ScatterDecomposition": lambda: iso.metrics.scatter_decomposition(SPACE, LABELS),
     "SelfSimilarityChange": changed,
     "SilhouetteEstimate": lambda: iso.metrics.estimate_silhouette(SPACE, LABELS),
+    "SimilarityMatrix": lambda: similarity_matrix({HOSTILE: SPACE, "b": SPACE**3}),
     "Sinks": lambda: iso.metrics.find_sinks([1.0, 1.0, 90.0], token_types=["a", "b", HOSTILE]),
     "SlicedMeasurement": lambda: iso.measure(SPACE, by=LABELS, metrics="mean_norm", progress=False),
     "TradeOff": lambda: iso.trade_off(SPACE, LABELS, weights=(0.0, 1.0), steps=2, progress=False),
