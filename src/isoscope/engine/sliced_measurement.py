@@ -123,11 +123,8 @@ class SlicedMeasurement(Measurement):
         if not clear:
             return "no slice differs clearly from all other rows"
         most = max(clear, key=lambda one: abs(one.difference or 0.0) / (one.difference_error or 1.0))
-        name, value, rest = (
-            most.group["slice"],
-            most.value or 0.0,
-            (most.value or 0.0) - (most.difference or 0.0),
-        )
+        name, value = most.group["slice"], most.value or 0.0
+        rest = value - (most.difference or 0.0)
         others = dict.fromkeys(one.group["slice"] for one in clear if one.group["slice"] != name)
         also = f"; also clearly different: {listed(others)}" if len(self._names) > 2 and others else ""
         return (
