@@ -28,3 +28,13 @@ def test_nothing_is_written_over_what_is_read(command, tmp_path: Path, rng, monk
     assert "--atlas" in command("export", "v.npy").err
     assert command("export", "v.npy", "--atlas", "v.npy").code == 2
     assert np.load("v.npy").shape == (10, 3)
+
+
+def test_zero_vectors_are_noted(command, tmp_path: Path, rng, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    X = rng.normal(size=(10, 3))
+    X[4] = 0
+    np.save("v.npy", X)
+    printed = command("export", "v.npy", "--atlas", "a.parquet")
+    assert printed.code == 0, printed.err
+    assert "note: 1 row has no neighbours: a zero vector" in printed.out

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from tests.raising import raises
 
 import isoscope as iso
-from isoscope.report.atlas import atlas_command, save_atlas
+from isoscope.report.atlas import atlas_command, n_without_neighbors, save_atlas
 
 COLUMNS = {
     "text": pa.string(),
@@ -53,6 +53,23 @@ def test_neighbours_are_those_of_scikit_learn(vectors: np.ndarray, tmp_path: Pat
     distances, ids = NearestNeighbors(n_neighbors=4, metric=metric).fit(vectors).kneighbors()
     assert [row["ids"] for row in found] == ids.tolist()  # zero-based rows, without the row itself
     np.testing.assert_allclose([row["distances"] for row in found], distances, atol=1e-9)
+
+
+def test_a_zero_vector_has_no_neighbours_by_cosine(vectors: np.ndarray, tmp_path: Path) -> None:
+    vectors[[3, 50]] = 0
+    others = np.delete(np.arange(80), [3, 50])
+    path = save_atlas(vectors, tmp_path / "a.parquet", k=4)
+    found = pq.read_table(path)["neighbors"].to_pylist()
+    ids = NearestNeighbors(n_neighbors=4, metric="cosine").fit(vectors[others]).kneighbors()[1]
+    assert [found[row]["ids"] for row in others] == others[ids].tolist()
+    assert found[3] == found[50] == {"ids": [], "distances": []}
+    assert n_without_neighbors(path) == 2
+    by_distance = save_atlas(vectors, tmp_path / "b.parquet", metric="euclidean")
+    assert n_without_neighbors(by_distance) == 0
+
+
+def test_one_vector_among_zero_vectors_has_no_neighbours(tmp_path: Path) -> None:
+    assert n_without_neighbors(save_atlas(np.eye(4)[[0]] * [[1], [0], [0]], tmp_path / "a.parquet")) == 3
 
 
 def test_places_are_the_principal_components(vectors: np.ndarray, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import File, Labels, Seed, Texts, written_file
 from isoscope.errors import FileError, InputError
+from isoscope.printable import counted
 from isoscope.terminal import say
 
 
@@ -65,7 +66,7 @@ def export(
         )
     if atlas.exists() and Path(file).exists() and atlas.samefile(file):
         raise FileError(f"{atlas} is the file that is read", wanted="another name to write to")
-    from isoscope.report.atlas import atlas_command, save_atlas
+    from isoscope.report.atlas import atlas_command, n_without_neighbors, save_atlas
 
     written = save_atlas(
         source.open(file, labels=labels),
@@ -76,5 +77,8 @@ def export(
         metric=metric,
         seed=seed,
     )
+    if n_rows := n_without_neighbors(written):
+        what = f"{counted(n_rows, 'row')} {'has' if n_rows == 1 else 'have'} no neighbours"
+        say(f"note: {what}: a zero vector has no direction")
     say(f"wrote {written}")
     say(f"to open it: {atlas_command(written)}")

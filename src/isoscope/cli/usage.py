@@ -13,6 +13,8 @@ from typing import Any
 from isoscope.errors import InputError
 
 _FLAGS = {"help": "--help", "version": "--version"}  # options that are typed as commands
+_IN_REPORT = {"threshold", "thresholds"}  # what `isoscope report --json` prints
+_OUTPUT = {"-o", "--output", "--out"}
 _WANTED = {"int": "a whole number", "float": "a number"}
 _EXAMPLE = re.compile(r"`(isoscope [^`]*)`")
 
@@ -60,6 +62,11 @@ def _no_such_option(name: str, ctx: Any, words: Sequence[str]) -> InputError:
     error = InputError(f"`{path}` has no option {name}", hint=f"see `{path} --help`")
     if close := _close_options(name, ctx.command):
         return error.advise(one_of(close))
+    files = [word for word in words if is_input(word)][:1] or ["FILE"]
+    if name.strip("-") in _IN_REPORT:
+        return error.advise(_thresholds(files))
+    if name in _OUTPUT and (written := _written_options(ctx.command)):
+        return error.advise(one_of(written))
     if ctx.command is root:  # `isoscope --model M FILE`
         chosen = next((word for word in words if word in known), "look")
         if name not in _options(root.get_command(ctx, chosen)):
@@ -67,6 +74,16 @@ def _no_such_option(name: str, ctx: Any, words: Sequence[str]) -> InputError:
         return error.advise(shlex.join(["isoscope", chosen, *(word for word in words if word != chosen)]))
     others = [other for other in known if name in _options(root.get_command(ctx, other))]
     return error.advise(f"use `isoscope {others[0]}`, which has it") if others else error
+
+
+def _thresholds(files: Sequence[str]) -> str:
+    """Return the command that prints similarity thresholds."""
+    return shlex.join(["isoscope", "report", *files, "--json"])
+
+
+def _written_options(command: Any) -> list[str]:
+    """Return the options of a command that name a file to write."""
+    return [long_name(param.opts) for param in command.params if param.metavar == "FILE" and param.callback]
 
 
 def _options(command: Any) -> list[str]:
@@ -118,6 +135,8 @@ def no_such_command(word: str, rest: Sequence[str], known: Sequence[str]) -> Inp
     if word in METHODS:
         command = ["correct", *files, "--method", word, "-o", f"{word}.npy"]
         return error.advise(shlex.join(["isoscope", *command]))
+    if word in _IN_REPORT:
+        return error.advise(_thresholds(files))
     if word in metric_names():
         return error.advise(shlex.join(["isoscope", "measure", *files, "-m", word]))
     close = difflib.get_close_matches(word.lower(), known, n=2)

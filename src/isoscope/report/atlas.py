@@ -24,6 +24,7 @@ from isoscope.io.targets import check_target
 from isoscope.io.vector_files import LateFile, VectorFile
 from isoscope.report.projections import projection as project
 from isoscope.space import Space
+from isoscope.statistics.directions import has_direction
 from isoscope.statistics.neighbors import METRICS, Neighbors
 from isoscope.statistics.principal import Principal
 
@@ -47,8 +48,9 @@ def save_atlas(
     """Write a space as a .parquet file that Embedding Atlas opens; `atlas_command` returns the command.
 
     The columns are `text` and `label` where they are known, `projection_x` and `projection_y`, the place of
-    each row in the plane, and `neighbors`, its nearest rows as {"ids": […], "distances": […]}. Of a table or
-    data frame, the other columns are written too, with "_" after a name that is one of these.
+    each row in the plane, and `neighbors`, its nearest rows as {"ids": […], "distances": […]}. By cosine, a
+    zero vector has no neighbours and is none. Of a table or data frame, the other columns are written too,
+    with "_" after a name that is one of these.
 
     Args:
         X: (n, d) vectors in any array, a Space, or an opened file.
@@ -90,10 +92,7 @@ def save_atlas(
     places = _places(space, projection, seed)
     columns |= {name: pa.array(places[:, axis].numpy()) for axis, name in enumerate((_X, _Y))}
     if k and len(space) > 1:
-        nearest = Neighbors.of(space.vectors, k=min(k, len(space) - 1), metric=metric)
-        columns[_NEIGHBORS] = pa.StructArray.from_arrays(
-            [_lists(nearest.indices), _lists(nearest.distances)], names=["ids", "distances"]
-        )
+        columns[_NEIGHBORS] = _neighbors(space.vectors, k, metric)
     own = {_TEXT: texts, _LABEL: labels}
     replaced = {
         name for name, given in own.items() if given is None or (isinstance(given, str) and given == name)
@@ -114,6 +113,18 @@ def atlas_command(path: str | os.PathLike[str]) -> str:
     for option, name in {"--text": _TEXT, "--x": _X, "--y": _Y, "--neighbors": _NEIGHBORS}.items():
         words += [option, name] if name in names else []
     return shlex.join(words)
+
+
+def n_without_neighbors(path: str | os.PathLike[str]) -> int:
+    """Return how many rows of a file of `save_atlas` have no neighbours, though others have."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    if _NEIGHBORS not in pq.read_schema(path).names:
+        return 0
+    column = pq.read_table(path, columns=[_NEIGHBORS])[_NEIGHBORS]
+    sizes = pc.list_value_length(pc.struct_field(column, "ids"))
+    return int(pc.sum(pc.equal(sizes, 0)).as_py())
 
 
 def _columns_beside(
@@ -158,8 +169,20 @@ def _places(space: Space, projection: str, seed: int) -> Tensor:
     return torch.nn.functional.pad(coordinates, (0, 2 - coordinates.shape[1]))
 
 
-def _lists(values: Tensor) -> Any:
+def _neighbors(vectors: Tensor, k: int, metric: str) -> Any:
+    """Return the nearest rows of each row; a row without direction has empty lists, by cosine."""
     import pyarrow as pa
 
-    ends = torch.arange(len(values) + 1, dtype=torch.int32) * values.shape[1]
-    return pa.ListArray.from_arrays(pa.array(ends.numpy()), pa.array(values.cpu().flatten().numpy()))
+    rows = torch.arange(len(vectors), device=vectors.device)
+    if metric == "cosine":
+        rows = rows[has_direction(vectors)]
+    k = min(k, max(0, len(rows) - 1))
+    ids, distances = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64)
+    if k:
+        nearest = Neighbors.of(vectors[rows], k=k, metric=metric)
+        ids, distances = rows[nearest.indices].flatten(), nearest.distances.flatten()
+    sizes = torch.zeros(len(vectors) + 1, dtype=torch.int32)
+    sizes[rows.cpu() + 1] = k
+    ends = pa.array(sizes.cumsum(0, dtype=torch.int32).numpy())
+    lists = [pa.ListArray.from_arrays(ends, pa.array(values.cpu().numpy())) for values in (ids, distances)]
+    return pa.StructArray.from_arrays(lists, names=["ids", "distances"])
