@@ -7,72 +7,119 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import scale
+from benchmarks.call_page import call_lines
 from benchmarks.gpu_page import gpu_lines
 from benchmarks.tables import Row, penalty_table, share_table, table, too_slow
+from benchmarks.timing import on_machine
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-LAYERS = Path(__file__).parent / "results" / "layers.json"
+RESULTS = Path(__file__).parent / "results"
+LAYERS = RESULTS / "layers.json"
 
 
-def write_page(results: dict[str, Any]) -> Path:
-    PAGE.write_text("\n".join(_lines(results)) + "\n")
+def write_page() -> Path:
+    """Write the page from all results that are saved, those of each machine in a part of their own."""
+    machines = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("cpu-*.json"))]
+    lines = ["<!-- written by `make bench`; do not edit -->", "# Benchmarks"]
+    for results in machines:  # a part of the page each, whose sections are one level down
+        lines += [f"#{line}" if line.startswith(("# ", "## ")) else line for line in _lines(results)]
+    lines += [*scale.page_lines(), *_layer_lines(), *gpu_lines()]
+    PAGE.write_text("\n".join(lines) + "\n")
     return PAGE
 
 
 def _lines(results: dict[str, Any]) -> list[str]:
-    machine = results["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return [
-        "<!-- written by `make bench`; do not edit -->",
-        "# Benchmarks",
-        "",
-        f"Measured on {machine['processor']}, {machine['cores']} cores,",
-        f"{machine['threads']} threads. Python {machine['python']}, {versions}.",
-        "The contenders of a table take turns of at least a tenth of a second in one run; the best counts.",
-        "",
-        "## IsoScore against the published package",
-        "",
-        *table(
-            "case | theirs, ms | ours, ms | times faster | wanted | difference",
-            results["isoscore"],
-            lambda row: (
-                f"{row['what']} | {row['peer_ms']:.2f} | {row['ours_ms']:.3f} | {row['times_faster']:.1f} "
-                f"| ≥ {row['wanted']:g} | {row['difference']:.1e}"
-            ),
-            missed=too_slow,
-        ),
-        "",
-        "## Silhouette and neighbours against scikit-learn",
-        "",
-        *table(
-            "case | scikit-learn, ms | ours, ms | times faster | wanted | error",
-            results["silhouette"],
-            lambda row: (
-                f"{row['what']} | {row['peer_ms']:.0f} | {row['ours_ms']:.1f} | {row['times_faster']:.1f} "
-                f"| ≥ {row['wanted']:g} | {row['error']:.1e}"
-            ),
-            missed=too_slow,
-        ),
+        *_machine_lines(results["machine"]),
+        *call_lines(results),
+        *_isoscore_lines(results.get("isoscore", [])),
+        *_silhouette_lines(results.get("silhouette", [])),
         *_limit_lines(results.get("limits", [])),
         *_clustering_lines(results.get("clustering", [])),
         *_training_lines(results.get("training", [])),
         *_loss_lines(results.get("losses", []), results.get("loss_share", [])),
         *_tracker_lines(results.get("tracker", [])),
         *_peer_lines(results.get("peers", [])),
+        *_memory_lines(results.get("memory", []), results.get("peers", [])),
+        *_correction_lines(results.get("corrections", [])),
+        *_report_lines(results.get("report", [])),
+        *_streaming_lines(results.get("streaming", [])),
+        *_startup_lines(results.get("startup", [])),
+    ]
+
+
+def _machine_lines(machine: Row) -> list[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return [
+        "",
+        f"# On {on_machine(machine)}",
+        "",
+        f"{machine['threads']} threads. Python {machine['python']}, {versions}.",
+        "The contenders of a table take turns of at least a tenth of a second in one run; the best counts.",
+    ]
+
+
+def _isoscore_lines(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "",
+        "## IsoScore against the published package",
+        "",
+        *table(
+            "case | theirs, ms | ours, ms | times faster | wanted | difference",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['peer_ms']:.2f} | {row['ours_ms']:.3f} | {row['times_faster']:.1f} "
+                f"| ≥ {row['wanted']:g} | {row['difference']:.1e}"
+            ),
+            missed=too_slow,
+        ),
+    ]
+
+
+def _silhouette_lines(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "",
+        "## Silhouette and neighbours against scikit-learn",
+        "",
+        *table(
+            "case | scikit-learn, ms | ours, ms | times faster | wanted | error",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['peer_ms']:.0f} | {row['ours_ms']:.1f} | {row['times_faster']:.1f} "
+                f"| ≥ {row['wanted']:g} | {row['error']:.1e}"
+            ),
+            missed=too_slow,
+        ),
+    ]
+
+
+def _memory_lines(rows: list[Row], peers: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
         "",
         "## Memory",
         "",
         *table(
             "case | peak beyond the input, MB | wanted | seconds",
-            [*results["memory"], *_silhouette_memory(results.get("peers", []))],
+            [*rows, *_silhouette_memory(peers)],
             lambda row: (
                 f"{row['what']} | {row['peak_mb_beyond_input']:.0f} | < {row['wanted_mb']:.0f} "
                 f"| {row['seconds']:.1f}"
             ),
             missed=lambda row: row["peak_mb_beyond_input"] >= row["wanted_mb"],
         ),
-        *_correction_lines(results.get("corrections", [])),
-        *_report_lines(results.get("report", [])),
+    ]
+
+
+def _streaming_lines(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
         "",
         "## Moments of a memory-mapped file",
         "",
@@ -81,7 +128,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         *table(
             "case | seconds | products alone | reading alone | share of what binds | wanted",
-            results["streaming"],
+            rows,
             lambda row: (
                 f"{row['what']} | {row['seconds']:.3f} | {row['product_seconds']:.3f} s "
                 f"({row['product_gflops']:.0f} GFLOP/s) | {row['read_seconds']:.3f} s "
@@ -89,17 +136,13 @@ def _lines(results: dict[str, Any]) -> list[str]:
             ),
             missed=lambda row: row["share_of_what_binds"] < row["wanted"],
         ),
-        *_startup_lines(results.get("startup", [])),
-        *scale.page_lines(),
-        *_layer_lines(),
-        *gpu_lines(),
     ]
 
 
 def _startup_lines(rows: list[Row]) -> list[str]:
     """Return the times of processes that compute nothing."""
     if not rows:
-        return ["", "## Start-up", "", "Not measured yet (`python -m benchmarks startup`)."]
+        return []
     return [
         "",
         "## Start-up",
@@ -123,8 +166,6 @@ def _limit_lines(rows: list[Row]) -> list[str]:
     if not rows:
         return []
     return [
-        "",
-        "Products alone: the same tiles multiplied and nothing else, on the same threads.",
         "",
         *table(
             "case | figure | wanted",

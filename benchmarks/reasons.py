@@ -12,7 +12,20 @@ _SMALL_CLUSTERS = (
 )
 _EIGENVALUES = "two decompositions take 3 to 9 ms each in cuSOLVER, and hundreds of launches the rest"
 _SHORT = "its kernels take less than half of it: the rest is launches before and after a recorded graph"
+_FIVE_ROWS = (
+    "a label has five rows, so there is a sum for every five distances, and each tile of distances is copied "
+    "once, transposed, to add up its columns; a product with an indicator and a table of all sums took longer"
+)
+_SHARED = "on cores that other processes shared, one case differs by several hundredths between runs"
 REASONS: dict[str, str] = {
+    "exact silhouette on the CPU, 10,662 × 384, K = 100": _SHARED,
+    "exact silhouette on the CPU, 10,662 × 384, K = 500": _SHARED,
+    "exact silhouette on the CPU, 10,662 × 384, K = 2,000": _FIVE_ROWS,
+    "exact silhouette on Dask": (
+        "rows are sorted and centred anew for each pair of a strip and a block, in memory that Dask has its "
+        "workers give back at once (MALLOC_TRIM_THRESHOLD_): in one process strips take 1.15 to 1.3 times as "
+        "much CPU time as memory, and 1.4 to 1.6 times with that setting; both were timed once, on shared cores"
+    ),
     **{
         f"silhouette_score(X, labels not seen before), {case}": _UNSEEN
         for case in ("10,662 × 384, K = 2", "2,000 × 384, K = 10", "10,662 × 384, K = 500")

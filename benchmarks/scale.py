@@ -24,14 +24,14 @@ import torch
 
 import isoscope as iso
 from benchmarks.reasons import REASONS
-from benchmarks.timing import machine
+from benchmarks.timing import machine, on_machine
 from isoscope.engine.costs import cost
 from isoscope.metrics.registry import KNOWN
 
 N, D, SHARDS = 20_000_000, 384, 40
-PAIRS_N, PAIRS_D, PAIRS_K = 200_000, 128, 10
+PAIRS_N, PAIRS_D, PAIRS_K = 100_000, 128, 10
 SCALING_N = 60_000  # some 15 s on one worker: what is fixed, a second, does not weigh
-WANTED = {"share": 0.7, "peak_mb": 2000.0, "scaling": 1.7}
+WANTED = {"share": 0.7, "peak_mb": 2000.0, "scaling": 1.7, "over_memory": 1.3}
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 Row = dict[str, Any]
 
@@ -52,15 +52,19 @@ def main() -> None:
 def run(share: float, folder: Path | None, part: str, kept: Row) -> Row:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         room = shutil.disk_usage(place).free
-        wanted = int(2.2 * N * D * share)
+        wanted = int(2.2 * N * D * share) if part != "pairs" else 10**9
         if room < wanted:
             raise SystemExit(f"{place} has {room / 1e9:.0f} GB free; wanted {wanted / 1e9:.0f} GB")
-        results: Row = {**kept, "machine": machine(), "share": share}
+        results: Row = {**kept, "share": share}
         if part != "pairs":
-            results["stream"] = stream(Path(place) / "shards", round(N * share))
+            results["stream"] = {
+                "machine": machine(),
+                **stream(Path(place) / "shards", round(N * share)),
+            }
             shutil.rmtree(Path(place) / "shards")
         if part != "stream":
-            results["pairs"] = pairs(Path(place), round(PAIRS_N * share**0.5), round(SCALING_N * share**0.5))
+            sizes = round(PAIRS_N * share**0.5), round(SCALING_N * share**0.5)
+            results["pairs"] = {"machine": machine(), **pairs(Path(place), *sizes)}
         results["elsewhere"] = elsewhere(results)
     return results
 
@@ -138,7 +142,9 @@ def pairs(place: Path, n: int, n_scaling: int) -> Row:
     found["in_memory"] = iso.silhouette_score(space)
     found["in_memory_seconds"] = time.perf_counter() - began
     found["difference"] = abs(found["silhouette"] - found["in_memory"])
-    found["pair_operations_per_s"] = float(n) * n * (2 * PAIRS_D + 6) / found["seconds"]
+    found["over_memory"] = found["seconds"] / found["in_memory_seconds"]
+    found["wanted_over_memory"] = WANTED["over_memory"]
+    found["pair_operations_per_s"] = float(n) * n * (2 * PAIRS_D + 6) / 2 / found["seconds"]
     return found
 
 
@@ -159,16 +165,19 @@ def page_lines() -> list[str]:
         "",
         "## Past memory",
         "",
-        f"{stream['what']}: {stream['seconds']:.0f} s, {stream['share_of_what_binds']:.2f} of what binds",
+        f"{_where(stream)}: {stream['what']}:",
+        f"{stream['seconds']:.0f} s, {stream['share_of_what_binds']:.2f} of what binds",
         f"(wanted ≥ {stream['wanted_share']:g}; reading alone {stream['read_seconds']:.0f} s, the general",
         f"products alone {stream['product_seconds']:.0f} s), {stream['peak_mb']:.0f} MB at most "
         f"(wanted < {stream['wanted_peak_mb']:.0f}).",
         *_missed(stream),
         "",
-        f"Exact silhouette of {pairs['n']:,} × {pairs['d']} on two Dask workers: {pairs['seconds']:.0f} s,",
-        f"{pairs['difference']:.1e} from the value in memory ({pairs['in_memory_seconds']:.0f} s, where each",
-        f"pair is met once). Two workers against one: {pairs['scaling']:.2f} times faster "
-        f"(wanted ≥ {pairs['wanted_scaling']:g}).",
+        f"{_where(pairs)}: exact silhouette of {pairs['n']:,} × {pairs['d']} on two Dask workers of one core",
+        f"each: {pairs['seconds']:.0f} s, {pairs['difference']:.1e} from the value in memory, which takes",
+        f"{pairs['in_memory_seconds']:.0f} s on two cores: {pairs['over_memory']:.2f} times as long "
+        f"(wanted ≤ {pairs['wanted_over_memory']:g}). Two workers",
+        f"against one: {pairs['scaling']:.2f} times faster (wanted ≥ {pairs['wanted_scaling']:g}).",
+        *_pairs_missed(pairs),
         "",
         "Worked out for 10⁹ × 768 in half precision by the rates above: the longer of bytes over the rate of",
         "reading and operations over the rate of the pass, divided by the machines. Each is as if alone;",
@@ -189,11 +198,21 @@ def page_lines() -> list[str]:
     ]
 
 
+def _where(part: Row) -> str:
+    return f"On {on_machine(part['machine'])}"
+
+
 def _missed(stream: Row) -> list[str]:
     """Why the rate is not what was wanted, where it is not."""
     if stream["share_of_what_binds"] >= stream["wanted_share"]:
         return []
     return ["", f"Missed, and why: {REASONS.get(stream['what'], 'no reason known yet')}."]
+
+
+def _pairs_missed(pairs: Row) -> list[str]:
+    if pairs["over_memory"] <= pairs["wanted_over_memory"] and pairs["scaling"] >= pairs["wanted_scaling"]:
+        return []
+    return ["", f"Missed, and why: {REASONS['exact silhouette on Dask']}."]
 
 
 def lasting(seconds: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import torch
 
 import isoscope as iso
 from benchmarks.timing import take_turns
-from isoscope.kernels.tiles import Arranged
-from isoscope.kernels.workers import in_order
 from isoscope.labels import as_labels
 
 
@@ -81,34 +78,8 @@ def _row(
 
 
 def limits() -> list[dict[str, Any]]:
-    """Figures with a limit of their own: what share the products have, and a million points."""
-    return [_product_share(2), _million()]
-
-
-def _product_share(K: int) -> dict[str, Any]:
-    """Time of the tiles' products alone over that of the whole score."""
-    rng = np.random.default_rng(K)
-    y = rng.integers(0, K, 10_662)
-    X = torch.from_numpy(rng.normal(size=(10_662, 384)).astype(np.float32))
-    arranged = Arranged.of(X, as_labels(y))
-    parts = [arranged.augmented[tile.rows] for tile in arranged.tiles]
-    pairs = [(a, b) for place, a in enumerate(parts) for b in parts[place:]]
-
-    def product(a: torch.Tensor, b: torch.Tensor) -> None:
-        _ = a @ b.T
-
-    def products() -> None:
-        for _ in in_order((partial(product, a, b) for a, b in pairs), n_workers=torch.get_num_threads()):
-            pass
-
-    seconds = take_turns({"products": products, "whole": lambda: iso.silhouette_score(X, y)})
-    return {
-        "what": f"silhouette 10,662 × 384, K = {K}: products alone, share of the whole",
-        "figure": seconds["products"] / seconds["whole"],
-        "unit": "",
-        "sign": "≥",
-        "wanted": 0.75,
-    }
+    """Figures with a limit of their own: a million points."""
+    return [_million()]
 
 
 def _million() -> dict[str, Any]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -37,10 +38,31 @@ def _seconds(run: Callable[[], object], calls: int) -> float:
     return time.perf_counter() - began
 
 
+def interleaved(
+    first: Callable[[], object], second: Callable[[], object], *, rounds: int
+) -> tuple[float, float, float]:
+    """Best seconds of both, and the median over the rounds of first over second, in CPU time.
+
+    CPU time does not count what other processes take of the cores.
+    """
+    first(), second()
+    turns = [(_both_clocks(first), _both_clocks(second)) for _ in range(rounds)]
+    ratios = [one[1] / other[1] for one, other in turns]
+    return min(one[0] for one, _ in turns), min(other[0] for _, other in turns), median(ratios)
+
+
+def _both_clocks(run: Callable[[], object]) -> tuple[float, float]:
+    began = time.perf_counter(), time.process_time()
+    run()
+    return time.perf_counter() - began[0], time.process_time() - began[1]
+
+
 def machine() -> dict[str, object]:
-    """Return a description of the machine."""
+    """Return a description of the machine, with the instructions that torch uses."""
     return {
-        "processor": _processor(),
+        "processor": _cpu_info("model name") or platform.processor() or platform.machine(),
+        "vendor": _cpu_info("vendor_id") or platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
@@ -48,11 +70,28 @@ def machine() -> dict[str, object]:
     }
 
 
-def _processor() -> str:
+def short_name(described: Mapping[str, object]) -> str:
+    """Return a name for files and headings: vendor, instructions and cores.
+
+    >>> short_name({"vendor": "AuthenticAMD", "instructions": "AVX2", "cores": 2})
+    'amd-avx2-2'
+    """
+    vendor = str(described["vendor"]).removeprefix("Genuine").removeprefix("Authentic")
+    return f"{vendor}-{described['instructions']}-{described['cores']}".lower()
+
+
+def on_machine(described: Mapping[str, object]) -> str:
+    """Return how the page names a machine."""
+    parts = ("processor", "vendor", "instructions")
+    return ", ".join(str(described[part]) for part in parts if part in described) + (
+        f", {described['cores']} cores"
+    )
+
+
+def _cpu_info(field: str) -> str | None:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(field)), None)
 
 
 def _version(name: str) -> str:
