@@ -58,7 +58,9 @@ def test_json_has_the_thresholds_of_the_page(folder: Path) -> None:
     made = iso.report(iso.open_vectors("vectors.npy", labels="labels.txt"))
     assert found == made.thresholds
     assert found["one_percent"] == made.contents["cosines"]["one_percent"]
-    assert set(found["best"]) == {"threshold", "same_above", "other_above", "auc"}
+    assert {"threshold", "same_above", "other_above", "auc", "precision"} <= set(found["best"])
+    assert found["is_exact"]
+    assert found["n_pairs"]["random"] == 4005
     assert found["one_permille"] is None  # 4,005 pairs are too few to know it
     assert said("vectors.npy")["thresholds"]["best"] is None
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, precision_score, roc_auc_score
 
 import isoscope as iso
 from isoscope.errors import UndefinedError
@@ -39,7 +39,20 @@ def test_thresholds(labelled) -> None:
     assert best.auc == pytest.approx(roc_auc_score(alike, cosines))
     gaps = [np.mean(cosines[alike] >= t) - np.mean(cosines[~alike] >= t) for t in np.sort(cosines)]
     assert best.same_above - best.other_above == pytest.approx(max(gaps), abs=1e-9)
-    assert best.same_above == pytest.approx(np.mean(cosines[alike] >= best.threshold - 1e-12))
+    above = cosines >= best.threshold - 1e-12
+    assert best.same_above == pytest.approx(np.mean(above[alike]))
+    assert best.balanced_accuracy == pytest.approx(balanced_accuracy_score(alike, above))
+    assert best.precision == pytest.approx(precision_score(alike, above))
+    assert best.same_share == pytest.approx(alike.mean())
+
+
+def test_precision_of_sampled_pairs_is_that_of_all(labelled) -> None:
+    X, y = labelled
+    X[5] = 0  # is left out
+    best = PairCosines.of(X, y, n_pairs=2000).best()
+    cosines, alike = brute(np.delete(X, 5, axis=0), np.delete(y, 5))
+    assert best.same_share == pytest.approx(alike.mean())
+    assert best.precision == pytest.approx(alike[cosines >= best.threshold].mean(), abs=0.03)
 
 
 def test_many_pairs_are_sampled_evenly(labelled) -> None:

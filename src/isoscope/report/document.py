@@ -91,14 +91,16 @@ class Report(View):
         """The similarity thresholds; None where no two vectors have a direction.
 
         `one_percent` and `one_permille` are the cosines that this share of random pairs exceeds, None where
-        there are too few pairs to tell. `best` has the best threshold between pairs of the same label and
-        other pairs, the shares of both above it, and the AUC; None without labels.
+        there are too few pairs to tell. `best` has the threshold between pairs of the same label and other
+        pairs that has the best balanced accuracy, with the shares of both above it, the precision and the
+        AUC; None without labels. `is_exact` is whether all pairs were used, and `n_pairs` how many of each
+        kind; where not all were used, they were drawn at random.
         """
         cosines = self.contents["cosines"]
         if cosines is None:
             return None
         shares = {name: cosines[name] if known else None for name, known in cosines["knows"].items()}
-        return {**shares, "best": cosines["best"]}
+        return {**shares, **{name: cosines[name] for name in ("best", "is_exact", "n_pairs")}}
 
     @property
     def n_bytes(self) -> int:

@@ -23,18 +23,24 @@ _UNIT_BYTES = 256 * 2**20  # of unit vectors computed in advance; of more rows t
 
 @dataclass(frozen=True)
 class BestThreshold:
-    """The best threshold between pairs with the same label and pairs with different labels.
+    """The threshold between pairs with the same label and other pairs that has the best balanced accuracy.
 
     Attributes:
         threshold: the cosine at which `same_above` − `other_above` is largest.
         same_above, other_above: the shares of both kinds of pairs with a cosine of at least the threshold.
         auc: how often a pair with the same label has the higher cosine; ties count half.
+        balanced_accuracy: the mean of `same_above` and 1 − `other_above`.
+        precision: the share of pairs with the same label among all pairs above the threshold.
+        same_share: the share of pairs with the same label among all pairs.
     """
 
     threshold: float
     same_above: float
     other_above: float
     auc: float
+    balanced_accuracy: float
+    precision: float
+    same_share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,7 @@ class PairCosines:
         same: the cosines of two rows with the same label; None where there are no such pairs.
         other: the cosines of two rows with different labels; None where there are hardly any such pairs.
         is_exact: whether all pairs were used.
+        same_share: the share of pairs with the same label among all pairs; None without labels.
 
     >>> cosines = PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> [round(cosine, 4) for cosine in cosines.random.tolist()], cosines.is_exact
@@ -56,6 +63,7 @@ class PairCosines:
     same: Tensor | None
     other: Tensor | None
     is_exact: bool
+    same_share: float | None = None
 
     @classmethod
     def of(cls, X: Any, labels: Any = None, *, n_pairs: int = N_PAIRS, seed: int = 0) -> PairCosines:
@@ -75,9 +83,11 @@ class PairCosines:
         random = rows.cosines(*_random_pairs(len(rows), n_pairs, generator))
         if codes is None:
             return cls(random, None, None, False)
-        same = _same_pairs(Labels(codes.cpu(), coded.names if coded else ()), n_pairs, generator)
-        other = _other_pairs(codes.cpu(), n_pairs, generator)
-        return cls(random, same and rows.cosines(*same), other and rows.cosines(*other), False)
+        present = Labels(codes.cpu(), coded.names if coded else ())
+        same = _same_pairs(present, n_pairs, generator)
+        other = _other_pairs(present.codes, n_pairs, generator)
+        share = float((present.counts * (present.counts - 1)).sum()) / (len(rows) * (len(rows) - 1))
+        return cls(random, same and rows.cosines(*same), other and rows.cosines(*other), False, share)
 
     def knows(self, share: float) -> bool:
         """Return whether there are enough pairs to compute the threshold of a share.
@@ -96,19 +106,29 @@ class PairCosines:
         return float(np.quantile(self.random.numpy(), 1 - share))
 
     def best(self) -> BestThreshold | None:
-        """Return the best threshold between labels; None where one of the two kinds of pairs is missing."""
-        if self.same is None or self.other is None:
+        """Return the threshold of the best balanced accuracy; None where one kind of pairs is missing."""
+        if self.same is None or self.other is None or self.same_share is None:
             return None
         cuts = torch.cat([self.same, self.other]).unique()
         same_above, other_above = (
             1 - torch.searchsorted(values, cuts).double() / len(values) for values in (self.same, self.other)
         )
         best = int((same_above - other_above).argmax())
+        same, other = float(same_above[best]), float(other_above[best])
+        accepted = self.same_share * same
         below = torch.searchsorted(self.other, self.same) + torch.searchsorted(
             self.other, self.same, right=True
         )
         auc = float(below.double().mean() / (2 * len(self.other)))
-        return BestThreshold(float(cuts[best]), float(same_above[best]), float(other_above[best]), auc)
+        return BestThreshold(
+            threshold=float(cuts[best]),
+            same_above=same,
+            other_above=other,
+            auc=auc,
+            balanced_accuracy=(1 + same - other) / 2,
+            precision=accepted / (accepted + (1 - self.same_share) * other),
+            same_share=self.same_share,
+        )
 
 
 class _Rows:
@@ -153,7 +173,11 @@ def _all_pairs(rows: _Rows, codes: Tensor | None) -> PairCosines:
     is_same = (codes[i] == codes[j]).cpu()
     same, other = cosines[is_same].sort().values, cosines[~is_same].sort().values
     return PairCosines(
-        cosines.sort().values, same if len(same) else None, other if len(other) else None, True
+        random=cosines.sort().values,
+        same=same if len(same) else None,
+        other=other if len(other) else None,
+        is_exact=True,
+        same_share=len(same) / len(cosines),
     )
 
 

@@ -58,7 +58,7 @@ function drawCosines(holder, width, cosines, threshold) {
     shape(svg, 'text', { x: x(value) + (right ? -5 : 5), y: box.top + 12 + 15 * row, 'text-anchor': right ? 'end' : 'start' }, text);
   };
   mark(cosines.one_percent, `1\u00a0% ${width < 480 ? '' : 'of random pairs '}above ${signed(cosines.one_percent, 3)}`, 0);
-  if (cosines.best) mark(cosines.best.threshold, `${width < 480 ? 'best: ' : 'best threshold between labels: '}${signed(cosines.best.threshold, 3)}`, 1);
+  if (cosines.best) mark(cosines.best.threshold, `${width < 480 ? 'best: ' : 'best balanced accuracy: '}${signed(cosines.best.threshold, 3)}`, 1);
   line(svg, [[x(threshold), box.top - 6], [x(threshold), box.bottom]], 'var(--warn)', 2);
   hover(svg, (px) => {
     const i = Math.floor((x.back(px) - cosines.low) / step);

@@ -163,7 +163,7 @@ function showCosines() {
   const cosines = contents.cosines;
   at('cosines').hidden = false;
   const drawn = cosines.is_exact ? 'All pairs are used.' : 'At most 200,000 pairs of each kind are used, drawn at random.';
-  at('cosine-lead').textContent = `The cosines of pairs of vectors, and similarity thresholds: ${cosines.best ? 'those that few random pairs exceed, and the one that best separates pairs with the same label from the others' : 'those that few random pairs exceed'}. ${drawn}`;
+  at('cosine-lead').textContent = `The cosines of pairs of vectors, and similarity thresholds: ${cosines.best ? 'those that few random pairs exceed, and the one that tells pairs with the same label from the others with the best balanced accuracy' : 'those that few random pairs exceed'}. ${drawn}`;
   for (const name of Object.keys(cosines.counts)) {
     const item = put(at('cosine-key'), 'span');
     const icon = shape(item, 'svg', { viewBox: '0 0 26 10', width: 26, height: 10, 'aria-hidden': 'true' });
@@ -195,7 +195,7 @@ function showCosines() {
   const useful = [];
   if (cosines.knows.one_percent) useful.push(['exceeded by 1 % of random pairs', cosines.one_percent, 'A search with this similarity threshold accepts one random pair in a hundred.']);
   if (cosines.knows.one_permille) useful.push(['exceeded by 0.1 % of random pairs', cosines.one_permille, 'A search with this similarity threshold accepts one random pair in a thousand.']);
-  if (cosines.best) useful.push(['best threshold between labels', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs with the same label lie above it, and ${percent(cosines.best.other_above)} of the pairs with different labels. A pair with the same label has the higher cosine in ${percent(cosines.best.auc)} of comparisons (the AUC).`]);
+  if (cosines.best) useful.push(['best balanced accuracy between labels', cosines.best.threshold, `The balanced accuracy is ${percent(cosines.best.balanced_accuracy)}: ${percent(cosines.best.same_above)} of the pairs with the same label lie above it, and ${percent(cosines.best.other_above)} of the pairs with different labels. Of all pairs above it, ${percent(cosines.best.precision)} have the same label (the precision), against ${percent(cosines.best.same_share)} of all pairs. A pair with the same label has the higher cosine in ${percent(cosines.best.auc)} of comparisons (the AUC).`]);
   const table = put(at('threshold-table'), 'table');
   const body = put(table, 'tbody');
   for (const [name, value, means] of useful) {
