@@ -23,8 +23,8 @@ REASONS: dict[str, str] = {
     "exact silhouette on the CPU, 10,662 × 384, K = 2,000": _FIVE_ROWS,
     "exact silhouette on Dask": (
         "rows are sorted and centred anew for each pair of a strip and a block, in memory that Dask has its "
-        "workers give back at once (MALLOC_TRIM_THRESHOLD_): in one process strips take 1.15 to 1.3 times as "
-        "much CPU time as memory, and 1.4 to 1.6 times with that setting; both were timed once, on shared cores"
+        "workers give back at once (MALLOC_TRIM_THRESHOLD_): in one process strips take 1.0 to 1.3 times as "
+        "much CPU time as memory, and 1.4 to 1.6 times with that setting; timed once, on shared cores"
     ),
     **{
         f"silhouette_score(X, labels not seen before), {case}": _UNSEEN
