@@ -80,7 +80,8 @@ def test_every_flag_changes_something(folder: Path) -> None:
 
 def test_ids(folder: Path) -> None:
     assert found("old.csv", "new.csv", "--ids", "id")["correspondences"]["cka"]["value"] > 1 - 1e-9
-    assert found("old.csv", "new.csv")["correspondences"]["cka"]["value"] < 0.9
+    assert found("old.csv", "new.csv")["correspondences"]["cka"]["value"] > 1 - 1e-9
+    assert found("old.csv", "new.csv", "--ids", "none")["correspondences"]["cka"]["value"] < 0.9
     # texts are those of A's rows, also where B has fewer
     Path("part.csv").write_text("\n".join(Path("new.csv").read_text().splitlines()[:61]) + "\n")
     part = found("old.csv", "part.csv", "--ids", "id", "--texts", "texts.txt")

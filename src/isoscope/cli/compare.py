@@ -82,7 +82,8 @@ def compare(
         list[str] | None,
         typer.Option(
             "--ids",
-            help="Match rows by this column or file of ids in A and B; give it twice where they differ.",
+            help="Match rows by this column or file of ids in A and B; give it twice where they differ; none "
+            "keeps the order. [default: a column id, ids, _id, key or uuid that is in another order in B]",
             metavar="WHERE",
         ),
     ] = None,
@@ -182,10 +183,10 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def _ids(files: list[tuple[InputOptions, str]], columns: list[str | None]) -> tuple[Any, Any] | None:
-    """Return the ids of both files."""
-    if columns[0] is None:
-        return None
+def _ids(files: list[tuple[InputOptions, str]], columns: list[str | None]) -> Any:
+    """Return the ids of both files; None, or "none" to keep the order, as they are."""
+    if columns[0] is None or columns == ["none", "none"]:
+        return columns[0]
     try:
         first, second = (
             options.open(file, labels=column).labels

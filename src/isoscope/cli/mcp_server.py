@@ -187,9 +187,7 @@ class Tools:
     def compare(
         self,
         a: File,
-        b: Annotated[
-            str, Field(description="Vectors of the same items in the same order, such as a new model's.")
-        ],
+        b: Annotated[str, Field(description="Vectors of the same items, such as a new model's.")],
         labels: Labels = None,
         metrics: Metrics = None,
         gates: Annotated[
@@ -197,6 +195,13 @@ class Tools:
             Field(
                 description='Conditions to check: "isoscore>=0.1" on b, "delta:isoscore>=-0.02" on b − a, '
                 '"overlap>=0.8", "cka>=0.9".'
+            ),
+        ] = None,
+        ids: Annotated[
+            str | None,
+            Field(
+                description="The column that rows are matched by; none keeps the order. By default a column "
+                "named id, ids, _id, key or uuid that is in another order in b."
             ),
         ] = None,
         vectors: VectorColumn = None,
@@ -213,6 +218,7 @@ class Tools:
         comparison = compare(
             self._open(a, argument="a", labels=labels, vectors=vectors),
             self._open(b, argument="b", vectors=vectors),
+            ids=ids,
             metrics=[*(metrics or ["default"]), *(gate.metric for gate in conditions if gate.metric)],
             seed=seed,
         )

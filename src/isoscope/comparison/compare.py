@@ -14,7 +14,7 @@ from isoscope.comparison.changes import Change, Correspondence, Interval, MovedR
 from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import MIN_ROWS, Figures, Groups, difference_errors
 from isoscope.comparison.result import Comparison
-from isoscope.comparison.row_order import order_note
+from isoscope.comparison.row_order import KEEP_ORDER, order_note, reordered_column
 from isoscope.comparison.slices import slice_changes
 from isoscope.engine.kept import rows_of, shelf_of, sliced_shelf_of
 from isoscope.engine.measure import measure
@@ -64,7 +64,8 @@ def compare(
         texts: one text for each row of A, or a name as for labels, shown for rows that moved; by default
             those of A, else those of B.
         ids: a column that A and B have, or a pair of columns, files or values. Rows are matched by id; rows
-            without a match are left out.
+            without a match are left out. By default rows are matched by a column named id, ids, _id, key or
+            uuid that has the same unique values in another order in B; "none" keeps the order.
         metrics: names or families, as for `measure`; None for the default set.
         k: the number of nearest neighbours; None for 10, or half of the other rows where that is less.
         metric: the distance between neighbours, "cosine" or "euclidean".
@@ -86,6 +87,15 @@ def compare(
     """
     began = time.perf_counter()
     check_seed(seed)
+    columns = vectors if isinstance(vectors, tuple) else (vectors, vectors)
+    is_kept = isinstance(ids, str) and ids == KEEP_ORDER
+    named = _named(labels, texts)  # in B they are no dimensions either
+    sliced = by if isinstance(by, tuple) else (by,)
+    reordered = (
+        reordered_column(A, B, vectors=columns, apart=_named(labels, texts, *sliced)) if ids is None else None
+    )
+    if is_kept or reordered is not None:
+        ids = reordered.values if reordered is not None and reordered.is_id else None
     both = (ids, ids) if ids is None or isinstance(ids, str) else ids
     if len(both) != 2:
         raise InputError(
@@ -93,8 +103,6 @@ def compare(
             argument="ids",
             hint="pass a column, or a pair of columns, files or values",
         )
-    named = [name for name in (labels, texts) if isinstance(name, str)]  # in B they are no dimensions either
-    columns = vectors if isinstance(vectors, tuple) else (vectors, vectors)
     of_a, of_b = (
         {"seed": seed, "vectors": column, "device": device, "apart": [*named, *_named(own)]}
         for column, own in zip(columns, both, strict=True)
@@ -121,7 +129,8 @@ def compare(
     # at most half of the other rows: all of them would be neighbours in any space
     n_neighbors = max(1, min(_N_NEIGHBORS, (n - 1) // 2)) if k is None else k
     a, b = (measure(one, metrics=metrics, errors=False, seed=seed, progress=progress) for one in shelves)
-    notes = [matched.note] if ids is not None else [order_note(first.vectors, second.vectors)]
+    notes = [] if reordered is None else [reordered.note]
+    notes.append(order_note(first.vectors, second.vectors) if ids is None else matched.note)
     notes = [note for note in notes if note]
     for note in dict.fromkeys((*a.notes, *b.notes)):  # a note on one space alone names it
         sides = [side for side, one in (("A", a), ("B", b)) if note in one.notes]
@@ -199,8 +208,8 @@ def compare(
     )
 
 
-def _named(ids: Any) -> list[str]:
-    return [ids] if isinstance(ids, str) else []
+def _named(*given: Any) -> list[str]:
+    return [name for name in given if isinstance(name, str)]
 
 
 def _refuse_weights(shelf: Statistics, side: str) -> None:
