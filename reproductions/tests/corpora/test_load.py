@@ -275,9 +275,7 @@ def test_another_label_column_on_the_hub(hub: dict[tuple[str, str | None, str], 
 
 
 def test_the_hub_fails_in_one_line(hub: dict[tuple[str, str | None, str], Table]) -> None:
-    with pytest.raises(
-        InputError, match=r"nyu-mll/glue cannot be fetched: no nyu-mll/glue. Pass `data`"
-    ):
+    with pytest.raises(InputError, match=r"nyu-mll/glue cannot be fetched: no nyu-mll/glue. Pass `data`"):
         load_corpus("cola", download=True)
     hub["nyu-mll/glue", "cola", "train"] = Table([{"text": "a"}])
     with pytest.raises(FileError, match="nyu-mll/glue has no column 'sentence'; it has text"):
