@@ -73,7 +73,9 @@ def find_moved(
     some = compared[groups.rows]
     searched = (in_a & in_b)[some]
     neighbors = (
-        wide_neighbors(first.vectors, second.vectors, some[searched], k=k, metric=metric) if errors else None
+        wide_neighbors(first.vectors, second.vectors, some, (in_a[some], in_b[some]), k=k, metric=metric)
+        if errors
+        else None
     )
     sample = MAX_QUERIES if n > MAX_QUERIES else None
     try:
@@ -122,20 +124,33 @@ def find_moved(
 
 
 def wide_neighbors(
-    X: Tensor, Y: Tensor, rows: Tensor, *, k: int, metric: str
+    X: Tensor, Y: Tensor, rows: Tensor, inside: tuple[Tensor, Tensor], *, k: int, metric: str
 ) -> tuple[Neighbors, Neighbors] | None:
     """Return more than k neighbours of each row, so that k remain when a group of rows is left out.
 
-    The neighbours are searched among `rows`. None where there are too few rows.
+    Args:
+        X, Y: (n, d) and (n, e) vectors.
+        rows: (m,) the numbers of the rows that are searched.
+        inside: (m,) which of them have neighbours in X, and in Y. Neighbours are returned of those that have
+            them in both, as places in `rows`; None where there are too few.
+        k: the number of nearest neighbours.
+        metric: "cosine" or "euclidean".
     """
     wide = 2 * k + N_GROUPS
-    if len(rows) <= wide:
+    both = inside[0] & inside[1]
+    if int(both.sum()) <= wide:
         return None
-    is_all = len(rows) == len(X)
-    first, second = (
-        Neighbors.of(Z if is_all else Z[rows.to(Z.device)], k=wide, metric=metric) for Z in (X, Y)
-    )
-    return first, second
+    found = []
+    for Z, own in zip((X, Y), inside, strict=True):
+        places = own.nonzero().flatten()
+        points = Z if len(places) == len(Z) else Z[rows[places].to(Z.device)]
+        near = Neighbors.of(points, k=wide, metric=metric)
+        if not bool(both.all()):
+            chosen = both[places].to(near.indices.device)
+            indices = places.to(near.indices.device)[near.indices[chosen]]
+            near = Neighbors(near.distances[chosen], indices, near.metric)
+        found.append(near)
+    return found[0], found[1]
 
 
 def shares_left_out(
@@ -146,7 +161,7 @@ def shares_left_out(
     Without a group, the neighbours of a row are the first k of its remaining ones.
 
     Args:
-        neighbors: in both spaces, of the rows that were searched.
+        neighbors: in both spaces, of the rows that were searched, as places among the rows of the jackknife.
         groups: the rows of the jackknife.
         searched: (m,) which of these rows were searched; the others share no neighbours.
         k: the number of nearest neighbours.
@@ -154,7 +169,7 @@ def shares_left_out(
     for group in range(groups.n_groups):
         remains = groups.codes != group
         among = remains[searched]
-        first, second = (first_remaining(one.indices.cpu()[among], among, k) for one in neighbors)
+        first, second = (first_remaining(one.indices.cpu()[among], remains, k) for one in neighbors)
         shares = torch.where(remains, 0.0, math.nan).double()
         shares[remains & searched] = shared_counts(first, second) / k
         yield shares

@@ -148,8 +148,8 @@ def neighbor_overlap(
 
     Range [0, 1]; high means a search finds the same items in both. About k/(n − 1) by chance. Unchanged by
     rotation and scale of either space, and by a shift where the metric is "euclidean". A zero vector has no
-    cosine and is no neighbour. A row that is zero in one space alone has a share of 0; a row that is zero in
-    both is left out.
+    cosine and is no neighbour. A row that is zero in one space alone has a share of 0, and is a neighbour in
+    the other space; a row that is zero in both is left out.
 
     Args:
         X, Y: (n, d) and (n, e) vectors of the same items; or Neighbors of the same items.
@@ -190,15 +190,14 @@ def neighbor_overlap_samples(
             f"neighbor_overlap is undefined: {len(searched)} of {len(x)} rows are not zero in either space; "
             f"wanted more than k = {k}"
         )
-    if len(searched) < len(x):
-        x, y = (space[searched.to(space.device)] for space in (x, y))
-    if sample is None or sample >= len(rows):
-        first, second = (Neighbors.of(space, k=k, metric=metric).indices for space in (x, y))
-    else:
+    is_sampled = sample is not None and sample < len(rows)
+    if is_sampled:
         generator = torch.Generator().manual_seed(seed)
         rows = rows[torch.randperm(len(rows), generator=generator)[:sample].sort().values]
-        places = (both.cumsum(0) - 1)[rows[both[rows]]]
-        first, second = (_among_others(space, places, k, metric) for space in (x, y))
+    first, second = (
+        _nearest(space, inside, rows[both[rows]], k, metric, is_sampled=is_sampled)
+        for space, inside in ((x, in_x), (y, in_y))
+    )
     shares = torch.zeros(len(rows), dtype=torch.float64)
     shares[both[rows]] = shared_counts(first, second.to(first.device)) / k
     return shares, rows
@@ -207,6 +206,20 @@ def neighbor_overlap_samples(
 def rows_with_neighbors(X: Tensor, metric: str) -> Tensor:
     """Return (n,) bool, which rows have neighbours: by cosine, all but zero vectors."""
     return has_direction(X).cpu() if metric == "cosine" else torch.ones(len(X), dtype=torch.bool)
+
+
+def _nearest(space: Tensor, inside: Tensor, rows: Tensor, k: int, metric: str, *, is_sampled: bool) -> Tensor:
+    """Return the k nearest neighbours of some rows among the rows that have neighbours in this space."""
+    numbers = inside.nonzero().flatten()
+    is_all = len(numbers) == len(space)
+    points = space if is_all else space[numbers.to(space.device)]
+    places = rows if is_all else (inside.cumsum(0) - 1)[rows]
+    if is_sampled:
+        nearest = _among_others(points, places, k, metric)
+    else:
+        nearest = Neighbors.of(points, k=k, metric=metric).indices
+        nearest = nearest if len(places) == len(nearest) else nearest[places.to(nearest.device)]
+    return nearest if is_all else numbers.to(nearest.device)[nearest]
 
 
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
