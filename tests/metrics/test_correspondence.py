@@ -166,7 +166,8 @@ def test_a_row_that_is_zero_in_one_space_shares_no_neighbours(
         cosines[:, norms == 0] = -2
         np.fill_diagonal(cosines, -3)
         near.append([set(row) for row in (-cosines).argsort(axis=1)[:, :5].tolist()])
-    share = {row: len(near[0][row] & near[1][row]) / 5 for row in range(60)} | {3: 0.0, 50: 0.0}
+    share = {row: len(near[0][row] & near[1][row]) / 5 for row in range(60) if row != 7}
+    share |= {3: 0.0, 50: 0.0}
     assert [share[row] for row in rows.tolist()] == shares.tolist()
     if sample is None:
         assert set(rows.tolist()) == set(range(60)) - {7}
