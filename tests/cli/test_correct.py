@@ -49,6 +49,13 @@ def test_table(folder: Path) -> None:
     assert "wrote out.npy" in result.output
 
 
+@pytest.mark.parametrize(("method", "is_noted"), [("whiten", True), ("normalize", False)])
+def test_a_share_of_nearly_nothing_is_noted(folder: Path, rng, method: str, is_noted: bool) -> None:
+    np.save("cone.npy", rng.normal(size=(300, 6)) + 2)
+    found = run("cone.npy", "--method", method, "-o", "out.npy")
+    assert any("top_dimension_share" in note for note in found["notes"]) == is_noted
+
+
 @pytest.mark.parametrize(("method", "n_moved"), [("center,normalize", 3), ("whiten", 3), ("normalize", 0)])
 def test_zero_vectors_that_are_moved_are_noted(folder: Path, rng, method: str, n_moved: int) -> None:
     X = rng.normal(size=(300, 6)) + 2

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.neighbors import NearestNeighbors
 
 import isoscope as iso
 from isoscope.console import Terminal
+from isoscope.engine.sample import EqualRows
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.look import THRESHOLDS, references
 from isoscope.look.next_steps import NextSteps
@@ -107,7 +109,7 @@ def test_rows_to_clean_are_named_and_listed() -> None:
     X[[3, 50], 5] = 0
     found = iso.look(X)["rows"]
     assert found.to_dict()["listed"] == {
-        "zero_vectors": [3, 50], "copies": [7, 9], "constant_dimensions": [],
+        "zero_vectors": [3, 50], "copies": [7, 9], "copy_groups": [[7, 9]], "constant_dimensions": [],
     }  # fmt: skip
     assert "2 zero vectors (rows 3, 50)" in found.headline
     assert "count from 0" in found.headline
@@ -118,6 +120,42 @@ def test_rows_to_clean_are_named_and_listed() -> None:
     only_constant = iso.look(Y)
     assert only_constant["rows"].listed["constant_dimensions"] == (5,)
     assert "zero vectors and copies (" not in str(only_constant)  # it is about dimensions
+
+
+def test_equal_rows_are_listed_as_groups() -> None:
+    X = gaussian()
+    X[[20, 30]], X[10], X[[40, 50]] = X[5], X[9], 0
+    listed = iso.look(X)["rows"].listed
+    assert listed["copy_groups"] == [[5, 20, 30], [9, 10]]
+    assert listed["copies"] == [5, 9, 10, 20, 30]
+    assert EqualRows.of(iso.Space(X)).groups(4) == [[5, 20, 30]]  # no group of a single row
+
+
+def test_the_greatest_hubs_are_named_and_listed() -> None:
+    X = planted("hubness")
+    found = iso.look(X)["hubness"]
+    nearest = NearestNeighbors(n_neighbors=10).fit(X).kneighbors()[1]
+    counts = np.bincount(nearest.ravel(), minlength=len(X))
+    hubs = found.listed["hubs"]
+    assert [counts[row] for row in hubs] == sorted(counts, reverse=True)[: len(hubs)]
+    assert counts[hubs[-1]] > counts.mean() + 2 * counts.std()
+    assert f"rows {hubs[0]}, {hubs[1]}, {hubs[2]}, …" in found.headline
+
+
+def test_hubs_of_a_sample_are_rows_of_the_file() -> None:
+    X = planted("hubness")
+    hubs = iso.look(X, max_rows=1000)["hubness"].listed["hubs"]
+    lengths = np.linalg.norm(X, axis=1)
+    assert max(lengths[hubs]) < np.quantile(lengths, 0.2)  # the rows near the centre
+
+
+def test_what_whitening_leaves_is_read_with_care() -> None:
+    X = iso.corrections.Whiten().fit_transform(gaussian(600, 60))
+    found = iso.look(X)
+    assert found["dimensions_used"].reading.value > 1
+    assert "above 1 reads as 1" in found["dimensions_used"].meaning
+    assert "says little" in found["dominating_dimension"].meaning
+    assert "strongest dimension" not in str(found)  # its share of nearly nothing is not compared
 
 
 def test_hubness_of_corrected_vectors_suggests_another_step() -> None:

@@ -15,6 +15,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.io import open_vectors
 from isoscope.io.targets import check_targets
 from isoscope.io.writers import write_blocks
+from isoscope.metrics.thresholds import THRESHOLDS
 from isoscope.printable import counted, listed
 from isoscope.progress import Bar
 from isoscope.results import Result
@@ -127,6 +128,7 @@ def correct(
         bar.step("measuring after")
         after, n_still_zero = _geometry(corrected)
         notes += _zero_vector_notes(n_zero - n_still_zero)
+        notes += _share_notes(before, after)
     return CorrectedFile(
         correction=correction,
         n=source.n_rows if source.n_rows is not None else sum(map(len, source.blocks())),
@@ -176,6 +178,15 @@ def _zero_vector_notes(n_moved: int) -> list[str]:
         f"{counted(n_moved, 'zero vector')} {what}: the correction subtracts the mean from every row. Remove "
         "such rows first; `isoscope look FILE --json` lists them"
     ]
+
+
+def _share_notes(before: dict[str, float | None], after: dict[str, float | None]) -> list[str]:
+    """Return a note where the share of a dimension rises because little is left to share."""
+    cosine, share = after["mean_cosine"], "top_dimension_share"
+    has_risen = (after[share] or 0.0) > (before[share] or 0.0)
+    if cosine is None or not has_risen or THRESHOLDS["common_direction"].severity(cosine) != "healthy":
+        return []
+    return [f"{share} is a share of the mean cosine, which is now near 0, so it says little"]
 
 
 def _geometry(source: Source) -> tuple[dict[str, float | None], int]:

@@ -16,24 +16,73 @@ MOST_COMPARED = 10_000_000  # rows whose fingerprints are held, 8 bytes each
 
 
 @dataclass(frozen=True)
+class EqualRows:
+    """The zero vectors of a source, and the rows that have an exact copy.
+
+    Attributes:
+        copies: (m,) the numbers of the rows that are equal to another row; zero vectors do not count.
+        originals: (m,) for each of them, the first row that it is equal to, which may be itself.
+        zeros: (k,) the numbers of the zero vectors.
+        n_compared: how many rows, from the first on, were compared with each other.
+    """
+
+    copies: Tensor
+    originals: Tensor
+    zeros: Tensor
+    n_compared: int
+
+    @classmethod
+    def of(cls, source: Source) -> EqualRows:
+        """Compare the rows of a source by a 64-bit fingerprint, in one pass.
+
+        >>> EqualRows.of(Space([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0]])).copies.tolist()
+        [1, 3]
+        """
+        prints: list[Tensor] = []
+        for block in source.blocks():
+            prints.append(_fingerprints(block.vectors.detach()).cpu())
+            if sum(map(len, prints)) >= MOST_COMPARED:
+                break
+        return cls.of_prints(torch.cat(prints))
+
+    @classmethod
+    def of_prints(cls, prints: Tensor) -> EqualRows:
+        """Return the rows that share their fingerprint with another."""
+        zeros = (prints == 0).nonzero().flatten()
+        ordered, order = prints.sort(stable=True)
+        same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)
+        edge = torch.zeros(1, dtype=torch.bool)
+        is_copy = torch.cat([same, edge]) | torch.cat([edge, same])
+        is_first = is_copy & ~torch.cat([edge, same])
+        rows, places = order[is_copy].sort()
+        originals = order[is_first][is_first[is_copy].cumsum(0) - 1]
+        return cls(rows, originals[places], zeros, len(prints))
+
+    def groups(self, most: int) -> list[list[int]]:
+        """Return the rows that are equal, one list for each vector, of at most so many rows in all.
+
+        >>> EqualRows.of(Space([[1.0], [2.0], [2.0], [1.0], [3.0]])).groups(10)
+        [[0, 3], [1, 2]]
+        """
+        originals, order = self.originals.sort(stable=True)
+        sizes = originals[:most].unique_consecutive(return_counts=True)[1].tolist()
+        groups = self.copies[order][:most].split(sizes) if sizes else ()
+        return [group.tolist() for group in groups if len(group) > 1]
+
+
+@dataclass(frozen=True)
 class Sample:
     """Rows drawn at random, and the rows of the whole source that have an exact copy.
 
     Attributes:
         space: the rows drawn, in their order, with their labels.
         rows: (m,) their numbers in the source.
-        copies: (m,) the numbers of the rows that are equal to another row; zero vectors do not count.
-        copy: the numbers of two equal rows, or None.
-        zeros: (m,) the numbers of the zero vectors.
-        n_compared: how many rows, from the first on, were compared with each other.
+        equal: the zero vectors and the rows that have an exact copy.
     """
 
     space: Space
     rows: Tensor
-    copies: Tensor
-    copy: tuple[int, int] | None
-    zeros: Tensor
-    n_compared: int
+    equal: EqualRows
 
 
 def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
@@ -43,8 +92,8 @@ def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
     no more than n. Equal rows are found by a 64-bit fingerprint.
 
     >>> sample = sample_rows(Space([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0]]), 2)
-    >>> len(sample.space), sample.copies.tolist(), sample.copy
-    (2, [1, 3], (1, 3))
+    >>> len(sample.space), sample.equal.copies.tolist()
+    (2, [1, 3])
     """
     generator = np.random.default_rng(seed)
     keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
@@ -63,10 +112,7 @@ def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
             keys, rows = keys[smallest], rows[smallest]
             drawn = [_joined(drawn).take(torch.from_numpy(smallest))]
         start += len(block)
-    fingerprints = torch.cat(prints)
-    copies, copy = _copies(fingerprints)
-    zeros = (fingerprints == 0).nonzero().flatten()
-    return Sample(_joined(drawn), torch.from_numpy(rows), copies, copy, zeros, len(fingerprints))
+    return Sample(_joined(drawn), torch.from_numpy(rows), EqualRows.of_prints(torch.cat(prints)))
 
 
 def _joined(blocks: list[Space]) -> Space:
@@ -92,16 +138,3 @@ def _fingerprints(vectors: Tensor) -> Tensor:
     # the middle bits too: those of float64 that came from float32 end in zeros
     mixed = (bits ^ (bits >> 29)) * torch.from_numpy(factors).to(bits.device)
     return mixed.sum(dim=1)
-
-
-def _copies(prints: Tensor) -> tuple[Tensor, tuple[int, int] | None]:
-    """Return the rows that share their fingerprint with another, and the first two that do."""
-    ordered, order = prints.sort(stable=True)
-    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)
-    if not bool(same.any()):
-        return order[:0], None
-    places = same.nonzero().flatten()
-    first = places[order[places].argmin()]
-    left, right = torch.zeros(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool)
-    is_copy = torch.cat([same, right]) | torch.cat([left, same])
-    return order[is_copy].sort().values, (int(order[first]), int(order[first + 1]))

@@ -49,7 +49,7 @@ class Finding:
         write: writes a number of this quantity, with so many decimals.
         excess: how far the number lies beyond its thresholds: 0 at moderate, 1 at serious, negative before.
         listed: the numbers of the rows or dimensions that it is about, from 0, by their kind; at most 1,000
-            of each.
+            of each. `copy_groups` has one list for each vector that several rows have.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Finding:
     n_rows: int
     write: Write
     excess: float
-    listed: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    listed: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def rank(self) -> tuple[int, float]:

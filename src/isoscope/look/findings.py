@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoscope.engine.readings import Reading
-from isoscope.engine.sample import Sample
+from isoscope.engine.sample import EqualRows
 from isoscope.look.finding import Finding, Write, decimal, per_cent, tenths
 from isoscope.look.next_steps import Step
 from isoscope.look.references import values_of
@@ -32,6 +32,7 @@ _LISTED = 1000  # rows or dimensions of a kind that a finding lists
 _NAMED = 3  # of them that its sentence names
 _CENTERED = 0.02  # a mean cosine below it is that of centred vectors
 _UNIT = 1e-3  # lengths that differ from 1 by less are 1
+_ABOVE_ONE = " A debiased IsoScore above 1 reads as 1: it is high where these very rows were whitened."
 _MORE_ROWS = "More rows are needed to judge this."
 
 Unclear = tuple[str, str] | None  # a headline that says why nothing can be said, and what would help
@@ -49,7 +50,8 @@ class Evidence:
         rogue_limit: the share in the mean cosine from which on a dimension is rogue.
         n_zero: zero vectors among all rows.
         constant: the dimensions that have the same value in all rows.
-        drawn: the sample, and the rows that have an exact copy.
+        equal: the rows that have an exact copy.
+        hubs: the rows that are neighbours of unusually many others, the greatest first.
         few, too_few: whether the rows are few for the dimensions, or too few to judge their variance.
         chance: the purity of neighbours that labels reach by chance; None without labels.
         attainable: the purity that they reach where each label lies by itself.
@@ -64,7 +66,8 @@ class Evidence:
     rogue_limit: float
     n_zero: int
     constant: tuple[int, ...]
-    drawn: Sample
+    equal: EqualRows
+    hubs: Sequence[int]
     few: bool
     too_few: bool
     chance: float | None
@@ -107,7 +110,7 @@ def _finding(
     unclear: Unclear = None,
     sampled: bool = False,
     write: Write = decimal,
-    listed: Mapping[str, Sequence[int]] | None = None,
+    listed: Mapping[str, Sequence[Any]] | None = None,
     compared: bool = True,
 ) -> Finding:
     """Make a finding; words, meanings and steps are by severity, "bad" stands for serious and moderate.
@@ -182,7 +185,8 @@ def _dimensions_used(e: Evidence) -> Finding:
         meanings={
             "bad": "Search and clustering: a few directions decide most distances. Far fewer dimensions "
             "could be stored, or the directions be weighted more evenly.",
-            "healthy": "Search and clustering: many directions contribute to every distance.",
+            "healthy": "Search and clustering: many directions contribute to every distance."
+            + _ABOVE_ONE * (score > 1),
         },
         unclear=(f"{e.n:,} rows are too few to tell how {e.d:,} dimensions are used.", _MORE_ROWS)
         if e.too_few
@@ -194,7 +198,8 @@ def _dimensions_used(e: Evidence) -> Finding:
 def _dominating_dimension(e: Evidence) -> Finding:
     share, cosine = e.value("top_dimension_share") or 0.0, e.value("mean_cosine") or 0.0
     excess = THRESHOLDS["dominating_dimension"].excess(share / e.rogue_limit)
-    if cosine < THRESHOLDS["common_direction"].moderate:
+    is_low = cosine < THRESHOLDS["common_direction"].moderate
+    if is_low:
         excess = min(excess, -1.0)
     alone = f"Dimension {e.strongest} alone makes {percent(share)} of the mean cosine"
     return _finding(
@@ -203,9 +208,12 @@ def _dominating_dimension(e: Evidence) -> Finding:
         meanings={
             "bad": "Search: one coordinate hides what the others say about the similarity of two rows. "
             "Standardise the dimensions, or remove this one.",
-            "healthy": "Search: a similarity depends on many coordinates, so none has to be removed.",
+            "healthy": "Search: the mean cosine is near 0, so the share of a dimension in it says little."
+            if is_low
+            else "Search: a similarity depends on many coordinates, so none has to be removed.",
         },
         excess=excess,
+        compared=not is_low,
         steps={"bad": e.steps("correct", "standardize"), "healthy": e.steps("measure", "dimensions")},
         write=per_cent,
     )  # fmt: skip
@@ -252,8 +260,8 @@ def _named(numbers: Sequence[int]) -> str:
 
 
 def _rows(e: Evidence) -> Finding:
-    n_copies, n_compared = len(e.drawn.copies), e.drawn.n_compared
-    zeros = e.drawn.zeros[:_LISTED].tolist()
+    n_copies, n_compared = len(e.equal.copies), e.equal.n_compared
+    zeros, groups = e.equal.zeros[:_LISTED].tolist(), e.equal.groups(_LISTED)
     excess = THRESHOLDS["rows"].excess(max(e.n_zero / e.n, n_copies / n_compared, len(e.constant) / e.d))
     parts, harms = [], []
     if e.n_zero:
@@ -261,8 +269,8 @@ def _rows(e: Evidence) -> Finding:
         where = f" ({'row' if e.n_zero == 1 else 'rows'} {_named(zeros)})" if zeros else ""
         parts.append(f"{counted(e.n_zero, 'zero vector')}{where}")
         harms.append("a zero vector has no cosine")
-    if e.drawn.copy is not None:
-        first, second = e.drawn.copy
+    if groups:
+        first, second = groups[0][:2]
         where = "" if n_compared == e.n else f" of the first {n_compared:,}"
         parts.append(f"{n_copies:,} rows{where} that equal another row (such as rows {first} and {second})")
         harms.append("copies fill the results, and leak from training rows to test rows")
@@ -288,7 +296,8 @@ def _rows(e: Evidence) -> Finding:
         write=per_cent,
         listed={
             "zero_vectors": zeros,
-            "copies": e.drawn.copies[:_LISTED].tolist(),
+            "copies": e.equal.copies[:_LISTED].tolist(),
+            "copy_groups": groups,
             "constant_dimensions": e.constant[:_LISTED],
         },
         compared=not e.constant or bool(e.n_zero or n_copies),
@@ -313,9 +322,11 @@ def _hubness(e: Evidence) -> Finding:
     else:
         step = e.steps("correct", "center,normalize")
         advice = "Centring and normalising often lowers it: look at the corrected vectors again."
+    words = capitalized(hubs(e.value("hubness") or 0.0))
+    which = f"; the greatest hubs are rows {_named(e.hubs)} (counted from 0)" if len(e.hubs) > 1 else ""
     return _finding(
         e, "hubness", "hubness", "hubness, by Euclidean distance",
-        words=_any(hubs(e.value("hubness") or 0.0)),
+        words={"bad": f"{words}{which}.", "healthy": f"{words}."},
         meanings={
             "bad": "Search: the same few rows come up for many queries, and others are hardly ever found. "
             + advice,
@@ -324,6 +335,7 @@ def _hubness(e: Evidence) -> Finding:
         unclear=_too_few_neighbors(e),
         sampled=True,
         steps={"bad": step, "healthy": e.steps("measure", "manifold")},
+        listed={"hubs": e.hubs[:_LISTED]},
     )  # fmt: skip
 
 

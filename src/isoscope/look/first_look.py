@@ -7,6 +7,9 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from isoscope.engine.inputs import as_input
 from isoscope.engine.measure import check, read, zero_notes
 from isoscope.engine.plan import plan
@@ -20,6 +23,7 @@ from isoscope.look.result import Look
 from isoscope.metrics.clusters import PURITY_NEIGHBORS
 from isoscope.metrics.dimensions import contributions_of, rogue_limit
 from isoscope.metrics.isotropy import is_few, is_too_few
+from isoscope.metrics.manifold import HUBNESS_NEIGHBORS, k_occurrence
 from isoscope.metrics.registry import registered
 from isoscope.printable import printable
 from isoscope.progress import Bar
@@ -87,7 +91,9 @@ def look(
         sample = Statistics(drawn.space, seed=seed, progress=bar.share)
         readings |= _readings((*SAMPLED, *(() if labels_drawn is None else LABELLED)), sample)
     n_zero = int(shelf.directions.n_zero)
-    readings[ROWS] = Reading(ROWS, n_zero / n + len(drawn.copies) / drawn.n_compared, range=(0.0, 1.0))
+    readings[ROWS] = Reading(
+        ROWS, n_zero / n + len(drawn.equal.copies) / drawn.equal.n_compared, range=(0.0, 1.0)
+    )
     evidence = Evidence(
         readings=readings,
         n=n,
@@ -97,7 +103,8 @@ def look(
         rogue_limit=rogue_limit(d),
         n_zero=n_zero,
         constant=_constant(shelf),
-        drawn=drawn,
+        equal=drawn.equal,
+        hubs=() if readings["hubness"].value is None else drawn.rows[_hubs(sample)].tolist(),
         few=is_few(n, d),
         too_few=is_too_few(n, d),
         chance=None if labels_drawn is None else _chance(labels_drawn.sizes),
@@ -129,6 +136,14 @@ def look(
 
 def _readings(names: tuple[str, ...], shelf: Statistics) -> dict[str, Reading]:
     return {name: read(registered()[name], shelf, errors=True) for name in names}
+
+
+def _hubs(sample: Statistics) -> Tensor:
+    """Return the hubs, the greatest first: neighbours of more rows than the mean and two deviations."""
+    neighbors = sample.neighbors
+    counts = torch.from_numpy(k_occurrence(neighbors, k=min(HUBNESS_NEIGHBORS, neighbors.k))).double()
+    order = counts.argsort(descending=True, stable=True)
+    return order[: int((counts > counts.mean() + 2 * counts.std()).sum())]
 
 
 def _strongest(shelf: Statistics) -> int | None:

@@ -16,7 +16,7 @@ from isoscope.metrics.thresholds import hubs, local_directions
 from isoscope.statistics.neighbors import Neighbors
 
 _LID_NEIGHBORS = 100
-_HUBNESS_NEIGHBORS = 10
+HUBNESS_NEIGHBORS = 10
 _DISCARD = 0.1  # share of the largest ratios that TwoNN leaves out
 _GROUPS = 25  # of points, left out in turn for a standard error
 
@@ -118,7 +118,7 @@ def _twonn_error(distances: Tensor) -> float:
     return _left_out_error([_slope(ratios[groups != group]) for group in range(_n_groups(distances))])
 
 
-def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
+def k_occurrence(X: Any, *, k: int = HUBNESS_NEIGHBORS) -> Any:
     """Count how often each point is among the k nearest neighbours of another; the mean is k.
 
     Zero vectors are left out: their count is 0.
@@ -130,18 +130,18 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
 
 
 @_metric(
-    call=lambda metric, shelf: metric(shelf.neighbors, k=min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)),
+    call=lambda metric, shelf: metric(shelf.neighbors, k=min(HUBNESS_NEIGHBORS, shelf.neighbors.k)),
     range=(-math.inf, math.inf),
     high="a few hubs are everyone's neighbour",
     better="low",
     paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
     sentence=hubs,
     error=lambda shelf: _hubness_error(
-        _searched_occurrences(shelf.neighbors.nearest(min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)))
+        _searched_occurrences(shelf.neighbors.nearest(min(HUBNESS_NEIGHBORS, shelf.neighbors.k)))
     ),
     biased_by_rows=True,
 )
-def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
+def hubness(X: Any, *, k: int = HUBNESS_NEIGHBORS) -> float:
     """Compute the skewness of the k-occurrence: how unequally points serve as neighbours.
 
         E[(N_k − mean)³]/sd³
