@@ -72,6 +72,31 @@ def test_batches_of_a_loaded_model_without_padding_and_special_tokens(bert: Lang
             assert other.values(name) == pytest.approx(by_text.values(name), rel=1e-5)
 
 
+def test_a_loaded_model_reads_texts_with_a_tokenizer(bert: LanguageModel, tiny_bert: Path) -> None:
+    """A model of transformers gives what its folder gives, and is left as it was."""
+    import transformers
+
+    texts = ["a cat sat on the mat", "the dog ran", "dog", "boom the dog ran to the cat"]
+    model = transformers.AutoModelForMaskedLM.from_pretrained(tiny_bert).train()
+    wanted = iso.layers(tiny_bert, texts, device="cpu", **QUICK).to_dict()["layers"]
+    for one, options in (
+        (model, {"tokenizer": bert.tokenizer}),
+        ((model, bert.tokenizer), {}),
+        (model, {}),  # the tokenizer is in the folder that the model was loaded from
+        (nn.DataParallel(model), {}),
+    ):
+        profile = iso.layers(one, texts, **options, **QUICK)
+        assert profile.model == tiny_bert.name
+        assert profile.to_dict()["layers"] == wanted
+    assert model.training
+    assert all(weight.requires_grad for weight in model.parameters())
+    model.config._name_or_path = "nobody/nothing"
+    with raises(InputError, message="BertForMaskedLM has no tokenizer", hint="tokenizer"):
+        iso.layers(model, texts, **QUICK)
+    with raises(InputError, argument="model", wanted="pair"):
+        iso.layers((model, bert.tokenizer, 1), texts, **QUICK)
+
+
 def test_modules_of_texts(bert: LanguageModel) -> None:
     """The output of the last block is the last hidden state; attention is a layer of its own."""
     texts = ["a cat sat on the mat", "the dog ran", "dog on a hat", "boom the dog ran to the cat"] * 3
@@ -143,7 +168,7 @@ def test_the_sample_is_drawn_evenly() -> None:
     [
         ([], {"argument": "inputs", "message": "no batches"}),
         ([torch.zeros(0, 3, 17, 17)], {"argument": r"inputs[0]", "message": "empty"}),
-        (["a cat"], {"argument": "inputs", "message": "has texts"}),
+        (["a cat"], {"argument": "model", "wanted": "transformers, to read texts"}),
         (7, {"argument": "inputs", "got": 7}),
     ],
 )

@@ -16,7 +16,7 @@ from tests.raising import raises
 from torch import Tensor, nn
 
 import isoscope as iso
-from isoscope.models.forward import unwrapped
+from isoscope.models.inner import unwrapped
 from isoscope.tracking.tracker import GeometryTracker
 
 TEXTS = [

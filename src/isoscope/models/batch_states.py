@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.labels import Labels
 from isoscope.models.batches import InputBatch
-from isoscope.models.forward import OUTPUT, Layer, StateBatch, hidden_states, returns_hidden_states, unwrapped
+from isoscope.models.forward import OUTPUT, Layer, StateBatch, hidden_states, returns_hidden_states
+from isoscope.models.inner import unwrapped
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.module_names import matching_modules
 from isoscope.models.states import States, TokenBatch, chosen_layers, one_width

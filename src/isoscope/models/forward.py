@@ -20,6 +20,7 @@ from isoscope.arrays import working_dtype
 from isoscope.errors import FileError, InputError
 from isoscope.io.files import reason
 from isoscope.models.batches import InputBatch
+from isoscope.models.inner import is_sentence_model, transformer_of, unwrapped
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.model_files import running
 from isoscope.models.module_names import listed
@@ -109,22 +110,6 @@ def hidden_states(
         with untouched(run.owner):
             states = run(inputs)
         yield states
-
-
-def unwrapped(model: Any) -> Any:
-    """Return the model inside DistributedDataParallel, DataParallel or torch.compile.
-
-    >>> layer = nn.Linear(2, 2)
-    >>> unwrapped(nn.DataParallel(layer)) is layer
-    True
-    """
-    while True:
-        if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
-            model = model.module
-        elif isinstance(model, nn.Module) and isinstance(getattr(model, "_orig_mod", None), nn.Module):
-            model = model._orig_mod
-        else:
-            return model
 
 
 def returns_hidden_states(model: Any) -> bool:
@@ -237,7 +222,7 @@ class _Forward:
         hooked = {name: self.modules[name] for name in self.names if name in self.modules}
         by_name: dict[Layer, Tensor] = {}
         with _hooks(hooked, by_name, model):
-            if not isinstance(inputs, Mapping) or _is_sentence_model(model):
+            if not isinstance(inputs, Mapping) or is_sentence_model(model):
                 output = self._call(model, inputs)
             else:
                 function = model.forward if isinstance(model, nn.Module) else model
@@ -280,20 +265,11 @@ class _Forward:
 
 def _core(model: Any) -> Any:
     """Return the transformer that returns hidden states, without its head; None where there is none."""
-    inner = model
-    if _is_sentence_model(model):
-        inner = getattr(model, "transformers_model", None) or getattr(model[0], "auto_model", None)
-    config = getattr(inner, "config", None)
-    if not hasattr(config, "get_text_config"):
+    inner = transformer_of(model)
+    if inner is None:
         parameters = inspect.signature(model.forward).parameters if isinstance(model, nn.Module) else {}
         return model if "output_hidden_states" in parameters else None
-    if getattr(config, "is_encoder_decoder", False):
-        return inner.get_encoder()
-    return getattr(inner, "base_model", inner)
-
-
-def _is_sentence_model(model: Any) -> bool:
-    return isinstance(model, nn.Sequential) and hasattr(model, "encode")
+    return inner.get_encoder() if getattr(inner.config, "is_encoder_decoder", False) else inner
 
 
 def _valued(states: Tensor, layer: Layer, model: Any) -> Tensor:

@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from isoscope.errors import InputError, not_installed
+from isoscope.errors import InputError, Setting, not_installed
 from isoscope.io.files import reason
 from isoscope.io.structure import read_json
+from isoscope.models.inner import transformer_of, unwrapped
 from isoscope.models.model_files import check_model, modules_of, running
 from isoscope.models.resolve import is_gguf, model_folder
 from isoscope.models.untouched import device_of
@@ -62,8 +63,9 @@ class LanguageModel:
 
 
 def load_language_model(
-    model: str | os.PathLike[str] | LanguageModel,
+    model: Any,
     *,
+    tokenizer: Any = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "float32",
     device_map: str | Mapping[str, Any] | None = None,
@@ -71,13 +73,16 @@ def load_language_model(
     side: str | None = None,
     download: bool = False,
 ) -> LanguageModel:
-    """Load a model and its tokenizer by name, folder, .gguf file or hub id.
+    """Load a model and its tokenizer by name, folder, .gguf file or hub id; or join a loaded model with one.
 
     Only safetensors and GGUF files are read as weights. Code that comes with a model is never run. Quantised
     weights are loaded if transformers and its packages for them can do so.
 
     Args:
-        model: the model to load, see `resolve_model`; a LanguageModel is returned as it is.
+        model: the model to load, see `resolve_model`; a model of transformers that is loaded, or a pair of
+            one and its tokenizer, whose weights stay as and where they are; a LanguageModel is returned as it
+            is.
+        tokenizer: the tokenizer of the model; by default the one that was saved with it.
         device: the device to compute on; by default a CUDA device if there is one.
         dtype: the type of the weights and states: "float32", "bfloat16", "float16", or "auto" for the type
             that the weights were saved in. Statistics are computed in float32 and float64 in any case.
@@ -90,26 +95,68 @@ def load_language_model(
     """
     if isinstance(model, LanguageModel):
         return model
+    if not isinstance(model, str | os.PathLike):
+        return _joined(*pair_of(model, tokenizer), side)
     path = model_folder(model, download=download)
     transformers = transformers_library()
     with quiet_loading(), running(path):
         folder, options = pretrained(path)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        if tokenizer is None:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         loaded = load_weights(
             path, "texts", device=device, dtype=dtype, device_map=device_map, compile=compile, side=side
         )
-        config = loaded.config.get_text_config()
-        return LanguageModel(
-            name=Path(os.fspath(model)).name,
-            path=path,
-            model=loaded,
-            tokenizer=tokenizer,
-            n_layers=_n_layers(config, side) + 1,
-            n_dims=int(config.hidden_size),
-            max_length=token_limit(tokenizer, config),
-            is_causal=side == "decoder" or _is_causal(config),
-            decoder_start=_decoder_start(config, tokenizer) if side == "decoder" else None,
+        return _described(Path(os.fspath(model)).name, path, loaded, tokenizer, side)
+
+
+def pair_of(model: Any, tokenizer: Any = None) -> tuple[Any, Any]:
+    """Return a loaded model and its tokenizer: the one given, or that of a pair, or the model's own, or None.
+
+    >>> pair_of(("model", "tokenizer")), pair_of("model")
+    (('model', 'tokenizer'), ('model', None))
+    """
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise InputError(argument="model", got=model, wanted="a model, or a pair (model, tokenizer)")
+        model, of_pair = model
+        tokenizer = of_pair if tokenizer is None else tokenizer
+    own = getattr(model, "tokenizer", None) if tokenizer is None else tokenizer
+    return model, own if tokenizer is not None or hasattr(own, "convert_ids_to_tokens") else None
+
+
+def _joined(model: Any, tokenizer: Any, side: str | None) -> LanguageModel:
+    """Return a loaded model with its tokenizer, by default the one in the folder that it was loaded from."""
+    core = transformer_of(unwrapped(model))
+    if core is None:
+        raise InputError(
+            f"is a {type(model).__name__}", argument="model", wanted="a model of transformers, to read texts"
         )
+    source = str(getattr(core.config, "_name_or_path", ""))
+    path = Path(source)
+    if tokenizer is None and source and (path / "tokenizer_config.json").is_file():
+        tokenizer = load_tokenizer(path)
+    if tokenizer is None:
+        raise InputError(
+            f"{type(model).__name__} has no tokenizer", hint=Setting("tokenizer", to="tokenize the texts")
+        )
+    name = path.name or type(core).__name__
+    return _described(name, Path(source or name), _part_for(core, "texts", path, side), tokenizer, side)
+
+
+def _described(name: str, path: Path, model: Any, tokenizer: Any, side: str | None) -> LanguageModel:
+    """Return a model with the properties that its configuration has."""
+    config = model.config.get_text_config()
+    return LanguageModel(
+        name=name,
+        path=path,
+        model=model,
+        tokenizer=tokenizer,
+        n_layers=_n_layers(config, side) + 1,
+        n_dims=int(config.hidden_size),
+        max_length=token_limit(tokenizer, config),
+        is_causal=side == "decoder" or _is_causal(config),
+        decoder_start=_decoder_start(config, tokenizer) if side == "decoder" else None,
+    )
 
 
 def load_weights(

@@ -16,7 +16,8 @@ from torch import nn
 from isoscope._version import __version__
 from isoscope.errors import InputError, check_seed
 from isoscope.labels import as_clusters
-from isoscope.models.forward import Layer, unwrapped
+from isoscope.models.forward import Layer
+from isoscope.models.inner import unwrapped
 from isoscope.models.pooling import TOKEN_POOLINGS
 from isoscope.models.untouched import device_of, untouched
 from isoscope.printable import counted

@@ -47,6 +47,16 @@ def test_two_models_share_texts_or_equal_tokens(tiny_bert: Path, tiny_gpt: Path)
         layer_similarity(tiny_bert, TEXTS, against=tiny_gpt, window=8)
 
 
+def test_loaded_models(tiny_bert: Path, tiny_gpt: Path) -> None:
+    import transformers
+
+    models = [transformers.AutoModel.from_pretrained(folder) for folder in (tiny_bert, tiny_gpt)]
+    tokenizers = [transformers.AutoTokenizer.from_pretrained(folder) for folder in (tiny_bert, tiny_gpt)]
+    wanted = layer_similarity(tiny_bert, TEXTS, against=tiny_gpt, device="cpu")
+    matrix = layer_similarity(models[0], TEXTS, tokenizer=tokenizers[0], against=(models[1], tokenizers[1]))
+    assert np.array_equal(matrix.values, wanted.values)
+
+
 def test_a_sample_is_drawn_by_seed_and_bad_input_is_named(tiny_bert: Path) -> None:
     some = layer_similarity(tiny_bert, TEXTS, sample=20, seed=1)
     assert some.n == 20

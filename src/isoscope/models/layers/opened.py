@@ -11,7 +11,7 @@ import torch
 from isoscope.errors import InputError
 from isoscope.models.batch_states import BatchStates
 from isoscope.models.input_models import InputModel, Processed, kind_of_items, load_model
-from isoscope.models.language_models import LanguageModel, load_language_model
+from isoscope.models.language_models import LanguageModel, load_language_model, pair_of
 from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.states import States
 from isoscope.progress import Bar
@@ -21,6 +21,7 @@ def open_states(
     model: Any,
     inputs: Any,
     *,
+    tokenizer: Any,
     layers: Iterable[int] | None,
     modules: str | Iterable[str] | None,
     sink_ratio: float,
@@ -33,12 +34,15 @@ def open_states(
     """Return the states of a model that is loaded here, or of a loaded model on batches."""
     chosen: dict[str, Any] = {"layers": layers, "modules": modules, "sink_ratio": sink_ratio}
     by_name = isinstance(model, str | os.PathLike)
-    kind = kind_of_items(inputs) if by_name or isinstance(model, LanguageModel | InputModel) else None
+    if not by_name:
+        model, tokenizer = pair_of(model, tokenizer)
+    is_known = by_name or _are_texts(inputs) or isinstance(model, LanguageModel | InputModel)
+    kind = kind_of_items(inputs) if is_known else None
     bar.step("loading the model", at_once=True)
     if kind in (None, "batches") and not isinstance(model, InputModel):
-        _check_batches(model, inputs)
+        _check_batches(inputs)
     if kind == "texts" and not isinstance(model, InputModel):
-        loaded = load_language_model(model, **loading)
+        loaded = load_language_model(model, tokenizer=tokenizer, **loading)
         bar.step("tokenizing")
         return States(inputs, model=loaded, batch_tokens=batch_tokens, **chosen, **reading)
     of_texts = {**reading, "side": loading.get("side")}
@@ -53,7 +57,7 @@ def open_states(
             raise InputError(f"has {kind}, but {model.name} reads texts", argument="inputs", wanted=wanted)
         return BatchStates(Processed(inputs, model, batch_size), model=model.model, name=model.name, **chosen)
     if by_name:
-        model = load_language_model(model, **loading)
+        model = load_language_model(model, tokenizer=tokenizer, **loading)
     name = model.name if isinstance(model, LanguageModel | InputModel) else None
     batches = [inputs] if isinstance(inputs, Mapping | torch.Tensor) else inputs
     model = model.model if isinstance(model, InputModel) else model
@@ -67,14 +71,12 @@ def plans_of(states: States, sample: int, seed: int) -> list[LayerPlan] | list[O
     return [LayerPlan.of(states, sample=sample, seed=seed)]
 
 
-def _check_batches(model: Any, inputs: Any) -> None:
-    """Raise InputError for texts, which a model without a tokenizer cannot read."""
-    if isinstance(inputs, str) or (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], str)):
-        raise InputError(
-            f"has texts, but {type(model).__name__} has no tokenizer",
-            argument="inputs",
-            wanted="batches",
-            hint="load the model with isoscope.models.load_language_model",
-        )
+def _are_texts(inputs: Any) -> bool:
+    return isinstance(inputs, str) or (
+        isinstance(inputs, Sequence) and bool(inputs) and isinstance(inputs[0], str)
+    )
+
+
+def _check_batches(inputs: Any) -> None:
     if not isinstance(inputs, Iterable):
         raise InputError(argument="inputs", got=inputs, wanted="texts, or batches for the model")

@@ -49,6 +49,7 @@ def layers(
     model: Any,
     inputs: Any,
     *,
+    tokenizer: Any = None,
     layers: Iterable[int] | None = None,
     modules: str | Iterable[str] | None = None,
     window: int | None = None,
@@ -80,12 +81,14 @@ def layers(
     them.
 
     Args:
-        model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a LanguageModel or
-            InputModel that is loaded. For batches, any model: of transformers, of timm, or one of your own.
+        model: a short name, folder, .gguf file or hub id (see `resolve_model`); a model of transformers that
+            is loaded, a pair (model, tokenizer), a LanguageModel or an InputModel. For batches, any model: of
+            transformers, of timm, or one of your own.
         inputs: texts, none of them empty unless `window` is given; images, as arrays or of PIL; recordings,
             each a one-dimensional array at the sampling rate of the model; or batches for the model: mappings
             of named inputs, tensors, or tuples that begin with one of them, in a list or a DataLoader. Only
             texts have token types: quantities that need these are undefined for the others.
+        tokenizer: the tokenizer of the model; by default the one that was saved with it.
         layers: the numbers of the layers, 0 for the embedding layer and −1 for the last; by default all.
         modules: measure the outputs of these modules instead: names, patterns such as
             "encoder.layer.*.attention", or "residual", "attention" and "mlp" of every block. A model that
@@ -128,8 +131,9 @@ def layers(
         loading |= {} if side is None else {"side": side}
         reading = {"window": window, "truncate": truncate, "max_tokens": max_tokens, "special": special}
         states = open_states(
-            model, inputs, layers=layers, modules=modules, sink_ratio=sink_ratio, batch_tokens=batch_tokens,
-            batch_size=batch_size, loading=loading | {"download": download}, reading=reading, bar=bar,
+            model, inputs, tokenizer=tokenizer, layers=layers, modules=modules, sink_ratio=sink_ratio,
+            batch_tokens=batch_tokens, batch_size=batch_size, loading=loading | {"download": download},
+            reading=reading, bar=bar,
         )  # fmt: skip
         run = _Run(states, plans_of(states, sample, seed), bar, {"clusters": clusters, "k": k, "seed": seed})
         run.seconds["model"] += states.first_seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,20 +11,20 @@ from torch import Tensor
 
 from isoscope.comparison.similarity import MEASURES, SAMPLE, SimilarityMatrix, similarity_matrix
 from isoscope.errors import InputError, check_seed
-from isoscope.models.language_models import LanguageModel, load_language_model
+from isoscope.models.language_models import load_language_model
 from isoscope.models.pooling import pool
 from isoscope.models.states import States
 from isoscope.progress import Bar
 
 ITEMS = ("tokens", "texts")
-_Model = str | os.PathLike[str] | LanguageModel
 
 
 def layer_similarity(
-    model: _Model,
+    model: Any,
     texts: Sequence[str],
     *,
-    against: _Model | None = None,
+    against: Any = None,
+    tokenizer: Any = None,
     measure: str = "cka_debiased",
     items: str | None = None,
     layers: Iterable[int] | None = None,
@@ -55,6 +54,8 @@ def layer_similarity(
         model: the model whose layers are the rows, as in `isoscope.layers`.
         texts: strings, none of them empty unless `window` is given.
         against: the model whose layers are the columns; by default the same.
+        tokenizer: the tokenizer of `model`, as in `isoscope.layers`; for `against`, pass a pair (model,
+            tokenizer).
         measure: "cka_debiased", "cka", "rsa", "procrustes" or "overlap"; see `similarity_matrix`.
         items: "tokens", each a row; or "texts", each the mean of its tokens. By default tokens for one model
             and texts for two, whose tokens may differ.
@@ -76,13 +77,14 @@ def layer_similarity(
         raise InputError(argument="sample", got=sample, wanted="at least one item")
     sides: list[_Side] = []
     with Bar(show=progress) as bar:
-        for one in (model,) if against is None else (model, against):
+        for one, own in ((model, tokenizer), *(() if against is None else ((against, None),))):
             bar.step("loading the model", at_once=True)
             states = States(
                 texts, layers=layers, modules=modules, window=window, truncate=truncate,
                 max_tokens=max_tokens, special=special, batch_tokens=batch_tokens,
                 model=load_language_model(
-                    one, device=device, dtype=dtype, device_map=device_map, compile=compile, download=download
+                    one, tokenizer=own, device=device, dtype=dtype, device_map=device_map, compile=compile,
+                    download=download,
                 ),
             )  # fmt: skip
             bar.step(f"{len(states.tokenized.ids):,} tokens through {states.name}")
