@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 from sklearn.neighbors import NearestNeighbors
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError, UndefinedError
@@ -50,9 +51,26 @@ def test_squared_distances_halve_the_dimension(rng) -> None:
 
 def test_duplicates_are_dropped(rng) -> None:
     X = rng.normal(size=(500, 3))
-    doubled = np.vstack([X, X[:50]])
-    assert np.isfinite(iso.lid(doubled, k=20))
-    assert iso.twonn(doubled) == pytest.approx(3, rel=0.25)
+    assert np.isfinite(iso.lid(np.vstack([X, X[:50]]), k=20))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("n_times", [2, 130])  # 130 copies fill the list of 100 neighbours
+def test_twonn_counts_copies_once(rng, dtype: type, n_times: int) -> None:
+    """A row and its copy as the two neighbours of a point have r₂/r₁ = 1, which is no sign of dimension."""
+    X = rng.normal(size=(400, 40)).astype(dtype)
+    repeated = np.concatenate([X, *[X[: 200 if n_times == 2 else 3]] * (n_times - 1)])
+    first = np.sort(np.unique(repeated, axis=0, return_index=True)[1])
+    expected = iso.measure(repeated[first], metrics=["twonn"])
+    found = iso.measure(repeated, metrics=["twonn"])
+    assert iso.twonn(repeated) == pytest.approx(iso.twonn(repeated[first]), rel=1e-12)
+    assert found["twonn"] == pytest.approx(expected["twonn"], rel=1e-12)
+    errors = [m.readings[0].standard_error for m in (found, expected)]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+    assert set(found.notes) - set(expected.notes)  # how many rows were left out
+    assert any(f"{len(repeated) - 400} rows" in note for note in found.notes)
+    with raises(argument="X", wanted="Neighbors of rows that differ"):
+        iso.twonn(iso.statistics.Neighbors.of(repeated, k=2))
 
 
 def test_hubness_equals_brute_force(rng) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import like
+from isoscope.arrays import as_matrix, like
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import hubs, local_directions
-from isoscope.statistics.neighbors import Neighbors
+from isoscope.printable import counted
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.neighbors import Neighbors, nonzero_rows
 
 _LID_NEIGHBORS = 100
 HUBNESS_NEIGHBORS = 10
@@ -67,10 +69,11 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
 
 
 @_metric(
+    call=lambda metric, shelf: metric(_distinct_neighbors(shelf)),
     high="high-dimensional manifold",
     paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
     sentence=lambda value: f"{local_directions(value)}, by the two nearest neighbours",
-    error=lambda shelf: _twonn_error(shelf.neighbors.nearest(2).distances),
+    error=lambda shelf: _twonn_error(_distinct_neighbors(shelf).distances),
     biased_by_rows=True,
 )
 def twonn(X: Any, *, discard: float = _DISCARD) -> float:
@@ -79,8 +82,12 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
         log(1 − F(μ)) = −d·log μ,   μ = r₂/r₁
 
     a line through the origin fitted to all but the largest `discard` share of the ratios, as the
-    authors do. Points with a duplicate (r₁ = 0) are dropped, and zero vectors left out. Range [0, ∞).
+    authors do. Rows that equal each other count as one, and zero vectors are left out. Range [0, ∞).
     Invariant to rotation, translation and scale. Paper: Facco et al. 2017.
+
+    Args:
+        X: (n, d) vectors in any array, or Neighbors of rows that differ.
+        discard: the share of the largest ratios to leave out, in [0, 1).
 
     >>> import numpy as np
     >>> bool(abs(twonn(np.random.default_rng(0).normal(size=(2000, 3))) - 3) < 0.3)
@@ -88,11 +95,54 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
     """
     if not 0 <= discard < 1:
         raise InputError(argument="discard", got=discard, wanted="a share in [0, 1)")
-    return _slope(_log_ratios(Neighbors.of_nonzero(X, k=2, metric="euclidean").distances)[0], discard)
+    neighbors = Neighbors.of_nonzero(X, k=2, metric="euclidean")
+    if not isinstance(X, Neighbors):
+        neighbors, _ = _of_distinct_rows(as_matrix(X).detach(), neighbors)
+    elif _has_copies(neighbors):
+        raise InputError(
+            "has rows at distance 0", argument="X", wanted="vectors, or Neighbors of rows that differ"
+        )
+    return _slope(_log_ratios(neighbors.distances)[0], discard)
+
+
+def _has_copies(neighbors: Neighbors) -> bool:
+    return bool((neighbors.distances[:, 0] == 0).any())
+
+
+def _of_distinct_rows(points: Tensor, neighbors: Neighbors) -> tuple[Neighbors, int]:
+    """Return the two neighbours of each distinct row among the others, and the number of further copies.
+
+    A row and its copy are equally far from any other point: as its two neighbours they have r₂/r₁ = 1,
+    whatever the dimension.
+    """
+    if not _has_copies(neighbors):
+        return neighbors.nearest(2), 0
+    copied = (neighbors.distances[:, 0] == 0).nonzero().flatten()
+    codes = points[copied].double().unique(dim=0, return_inverse=True)[1]
+    first = copied.new_full((int(codes.max()) + 1,), len(points)).scatter_reduce(0, codes, copied, "amin")
+    is_counted = torch.ones(len(points), dtype=torch.bool, device=points.device)
+    is_counted[copied] = False
+    is_counted[first] = True
+    n_counted = int(is_counted.sum())
+    if n_counted < 3 or len(nonzero_rows(points[is_counted])) < 3:
+        raise UndefinedError(f"twonn needs points with two different neighbours; {n_counted} rows differ")
+    return Neighbors.of_nonzero(points[is_counted], k=2), len(points) - n_counted
+
+
+def _distinct_neighbors(shelf: Statistics) -> Neighbors:
+    """Return the two neighbours of each distinct row, searched once for the value and its error."""
+    held: Neighbors | None = vars(shelf).get("distinct_neighbors")
+    if held is None:
+        held, n_copies = _of_distinct_rows(shelf.space.vectors.detach(), shelf.neighbors)
+        vars(shelf)["distinct_neighbors"] = held
+        note = f"twonn leaves out {counted(n_copies, 'row')} equal to another, which would count twice"
+        if n_copies and note not in shelf.notes:
+            shelf.notes.append(note)
+    return held
 
 
 def _log_ratios(distances: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log(r₂/r₁) of the points without a duplicate, the smallest first, and which points they are."""
+    """Return log(r₂/r₁) of the points with r₁ > 0, the smallest first, and which points they are."""
     points = (distances[:, 0] > 0).nonzero().flatten()
     distances = distances[points]
     ratios, order = (distances[:, 1] / distances[:, 0]).log().sort()

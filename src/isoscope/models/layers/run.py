@@ -147,6 +147,7 @@ def layers(
             found |= run.layers(group)
         readings = _readings(found, quantities, run, bar)
     notes = [*states.notes, *_sample_notes(plan.n_sample, k), *_zero_notes(found)]
+    notes += [f"layer {layer}: {note}" for layer, (everyone, _) in found.items() for note in everyone.notes]
     if len(groups) > 1:
         within = f"{limit / 10**6:,.0f} MB"
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {within}")
