@@ -229,13 +229,15 @@ def test_a_row_that_became_zero_has_an_overlap_of_0(rng: np.random.Generator, n:
     assert not found.check(parse_gates([f"overlap>={(overlap + alone) / 2}"]))[0].passed
 
 
-def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Generator) -> None:
+def test_zero_rows_are_named_by_their_ids(rng: np.random.Generator) -> None:
     A, B = pair(rng, n=100)
     A[30] = B[40] = 0
     turned = np.arange(100)[::-1]
     found = compare(A, B[turned], ids=(range(100), turned), metrics="isoscore")
-    assert any("in A alone: 1 row (30, counted from 0)" in note for note in found.notes)
-    assert any("in B alone: 1 row (59, counted from 0)" in note for note in found.notes)
+    assert any("in A alone: 1 row (ids 30)" in note for note in found.notes)
+    assert any("in B alone: 1 row (ids 40)" in note for note in found.notes)
+    assert {one.id: one.zero for one in found.moved_rows if one.zero} == {"30": "A", "40": "B"}
+    assert "zero in B" in str(found)
     notes = compare(A, B, metric="euclidean", metrics="isoscore").notes
     assert not any(note.startswith("zero vectors") for note in notes)
 

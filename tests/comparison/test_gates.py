@@ -37,9 +37,16 @@ def test_gates_meet_b_its_change_and_correspondences(rng: np.random.Generator) -
         ("isoscore>=nan", "must be NAME>=NUMBER"),
         ("isoscor>=0.1", "did you mean isoscore"),
         ("delta:cka>=0.1", "has no delta"),
+        ("neighbours>=0.9", r"did you mean overlap\?"),
+        ("rsa>=0.9", "there is no 'rsa'"),  # it needs partners
         ("foo>=3", r"lists the metrics\. Others are cka, "),
     ],
 )
 def test_malformed(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         parse_gates([text])
+
+
+def test_metrics_of_two_spaces_are_correspondences() -> None:
+    gates = parse_gates(["neighbor_overlap>=0.7", "worst:neighbor_overlap>=0.7", "linear_cka>=0.9"])
+    assert [str(gate) for gate in gates] == ["overlap>=0.7", "worst:overlap>=0.7", "cka>=0.9"]

@@ -124,7 +124,9 @@ def _explain(metric: Metric) -> None:
         "needs": ", ".join(_needs(metric)),
         "unchanged by": ", ".join(sorted(metric.invariances)),
         "paper": metric.paper,
-        "measure it": f"isoscope measure FILE -m {metric.name}",
+        "measure it": f"iso.measure(X, partners=Y, metrics={metric.name!r})"
+        if "partners" in metric.needs
+        else f"isoscope measure FILE -m {metric.name}",
     }
     for name, fact in facts.items():
         if fact:

@@ -119,6 +119,7 @@ class MovedRow:
             spaces.
         label, text: its label and text, where they are known.
         id: its id, where rows were matched by ids.
+        zero: "A" or "B" where it is a zero vector in this space alone, and has no cosine there.
     """
 
     row: int
@@ -127,6 +128,7 @@ class MovedRow:
     label: Any = None
     text: str | None = None
     id: str | None = None
+    zero: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

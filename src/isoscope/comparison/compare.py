@@ -242,20 +242,20 @@ class _Matched:
         )
 
     def zero_notes(self, moved: Moved) -> Iterable[str]:
-        """Yield notes on zero vectors, with their row numbers: in A alone, in B alone, in both."""
+        """Yield notes on zero vectors in A alone, in B alone, in both, by their ids or row numbers in A."""
         a, b = (
             side if shelf.space.name in (side, None) else f"{side} ({shelf.space.name})"
             for side, shelf in zip("AB", (self.first, self.second), strict=True)
         )
-        for where, rows, zero in zip(
-            (f"{a} alone", f"{b} alone", "both"), (*self.rows, self.rows[0]), moved.zero, strict=True
-        ):
+        for where, zero in zip((f"{a} alone", f"{b} alone", "both"), moved.zero, strict=True):
             if not len(zero):
                 continue
-            places = sorted(int(rows[row]) for row in zero.tolist())
-            listed = ", ".join(map(str, places[:_LISTED])) + (", …" if len(places) > _LISTED else "")
+            places = sorted(zero.tolist(), key=lambda row: self.rows[0][row])[:_LISTED]
+            names = [str(self.rows[0][row]) if self.ids is None else self.ids[row] for row in places]
+            listed = ", ".join(names) + (", …" if len(zero) > _LISTED else "")
+            listed = f"{listed}, counted from 0" if self.ids is None else f"ids {listed}"
             counts = "the overlap leaves them out" if where == "both" else "they count as an overlap of 0"
-            yield f"zero vectors in {where}: {counted(len(zero), 'row')} ({listed}, counted from 0); {counts}"
+            yield f"zero vectors in {where}: {counted(len(zero), 'row')} ({listed}); {counts}"
 
 
 def _match(first: Statistics, second: Statistics, ids: tuple[Any, Any] | None) -> _Matched:

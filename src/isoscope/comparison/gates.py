@@ -18,6 +18,12 @@ from isoscope.tables import shown
 
 # names that a gate may have besides metrics
 CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap")
+METRICS_OF_BOTH = {  # as metrics, which need partners, and as correspondences
+    "linear_cka": "cka",
+    "linear_cka_debiased": "cka_debiased",
+    "procrustes_distance": "procrustes",
+    "neighbor_overlap": "overlap",
+}
 DELTA = "delta:"
 WORST = "worst:"  # of all slices
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -108,14 +114,18 @@ def _parsed(text: str) -> Gate:
             hint='for example "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"',
         )
     name = match["name"].replace(" ", "")
-    quantity = name.removeprefix(WORST).removeprefix(DELTA)
+    asked = name.removeprefix(WORST).removeprefix(DELTA)
+    quantity = METRICS_OF_BOTH.get(asked, asked)
+    name = name.removesuffix(asked) + quantity
     if quantity in CORRESPONDENCES and DELTA in name:
         raise InputError(f"gate {text!r}: {quantity} compares both spaces and has no delta")
     if quantity in CORRESPONDENCES and name.startswith(WORST) and quantity != "overlap":
         raise InputError(f"gate {text!r}: {quantity} is of all rows; of slices there is overlap")
-    known = [*registered(), *CORRESPONDENCES]
+    metrics = [metric.name for metric in registered().values() if "partners" not in metric.needs]
+    known = [*metrics, *CORRESPONDENCES]
     if quantity not in known:
-        close = get_close_matches(quantity, known, n=2)
+        close = get_close_matches(quantity, [*known, *METRICS_OF_BOTH], n=2)
+        close = list(dict.fromkeys(METRICS_OF_BOTH.get(one, one) for one in close))
         hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics."
         raise InputError(
             f"gate {text!r}: there is no {quantity!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"

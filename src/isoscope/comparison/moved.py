@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -114,7 +114,7 @@ def find_moved(
     return Moved(
         float(shares.mean()),
         interval(torch.ones_like(searched), shares),
-        _moved_rows(first, shares, moves, rows, n_moved),
+        _moved_rows(first, shares, moves, rows, n_moved, {"A": in_a, "B": in_b}),
         _moved_labels(first, shares, rows, n_moved),
         notes if sample else (),
         k,
@@ -225,7 +225,7 @@ def displacements(X: Tensor, Y: Tensor, sums: CrossMoments, *, rows: Tensor) -> 
 
 
 def _moved_rows(
-    space: Space, shares: Tensor, moves: Tensor, rows: Tensor, n_moved: int
+    space: Space, shares: Tensor, moves: Tensor, rows: Tensor, n_moved: int, inside: Mapping[str, Tensor]
 ) -> tuple[MovedRow, ...]:
     by_move = (-moves).argsort(stable=True)
     order = by_move[shares[by_move].argsort(stable=True)][:n_moved]
@@ -234,7 +234,8 @@ def _moved_rows(
         row = int(rows[i])
         label = None if labels is None else labels.names[int(labels.codes[row])]
         text = None if texts is None else texts[row]
-        moved.append(MovedRow(row, float(shares[i]), float(moves[i]), label, text))
+        zero = next((side for side, own in inside.items() if not own[row]), None)
+        moved.append(MovedRow(row, float(shares[i]), float(moves[i]), label, text, zero=zero))
     return tuple(moved)
 
 

@@ -233,7 +233,9 @@ class Comparison(View):
     def _moved_rows(self) -> Grid:
         columns: dict[str, list[Cell]] = {
             "row": [str(one.row) for one in self.moved_rows],
-            "shared neighbours": [percent(one.overlap) for one in self.moved_rows],
+            "shared neighbours": [
+                percent(one.overlap) if one.zero is None else f"zero in {one.zero}" for one in self.moved_rows
+            ],
             "distance": [f"{one.displacement:.2f}" for one in self.moved_rows],
         }
         numbers = tuple(columns)

@@ -119,7 +119,8 @@ class SlicedMeasurement(Measurement):
         tested = [reading for reading in self.slices if reading.p_value is not None]
         clear = [reading for reading in tested if (reading.p_value or 0.0) < _LEVEL]
         if not tested:
-            return ""
+            is_unique = len(self.slices) > 0 and all(reading.n == 1 for reading in self.slices)
+            return "every slice has one row: slice by values that repeat" if is_unique else ""
         if not clear:
             return "no slice differs clearly from all other rows"
         most = max(clear, key=lambda one: abs(one.difference or 0.0) / (one.difference_error or 1.0))
@@ -127,6 +128,8 @@ class SlicedMeasurement(Measurement):
         rest = value - (most.difference or 0.0)
         others = dict.fromkeys(one.group["slice"] for one in clear if one.group["slice"] != name)
         also = f"; also clearly different: {listed(others)}" if len(self._names) > 2 and others else ""
+        if len(self._names) > 2 and len(others) == len(self._names) - 1:
+            also = "; every other slice differs clearly too"
         return (
             f"{name} stands out: {most.metric} {_of_size(value, rest)} against {_of_size(rest, value)} "
             f"in all other rows{also}"

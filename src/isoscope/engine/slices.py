@@ -196,10 +196,12 @@ def _check_memory(n_slices: int, plan: Plan) -> None:
     each = sum(declared()[name].bytes_held(0, plan.n_dims, 1) for name in plan.statistics["first pass"])
     most = int(_SHARE_OF_MEMORY * physical_bytes() / (3 * each))
     if n_slices > most:
+        is_unique = n_slices == plan.n_rows
+        values = f"another value in every row, {n_slices:,} in all" if is_unique else f"{n_slices:,} values"
         raise InputError(
-            f"has {n_slices:,} values, and there is memory for the statistics of {most:,} slices",
+            f"has {values}, and there is memory for the statistics of {most:,} slices",
             argument="by",
-            hint="join values into fewer, or measure what takes less: metrics='mean_cosine'",
+            hint="choose a column whose values repeat" if is_unique else "join values into fewer",
         )
 
 
