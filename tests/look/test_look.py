@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.look import THRESHOLDS, references
 from isoscope.look.next_steps import NextSteps
 from isoscope.look.references import nearest_and_ends
+from isoscope.look.result import comparison
 from isoscope.metrics.registry import registered
 from isoscope.metrics.thresholds import SEVERITIES
 
@@ -298,6 +300,19 @@ def test_every_threshold_is_on_the_page() -> None:
         assert float(rows[name][4].strip()) == threshold.serious
         assert f"| {threshold.quantity} |" in page
         assert f"| {threshold.reason} |" in page
+
+
+def test_a_reference_that_differs_in_the_decimals_shown_is_named() -> None:
+    finding = iso.look(gaussian())["dimensions_used"]
+    reading = replace(finding.reading, value=0.0234, standard_error=0.001)
+    close = replace(finding, reading=reading, references={"a": 0.0224, "b": 0.03, "c": 0.6})
+    assert comparison(close) == [
+        ("a", "0.02", False), ("yours", "0.023 ± 0.002", True), ("b", "0.03", False), ("c", "0.60", False),
+    ]  # fmt: skip
+    same = replace(close, references={"a": 0.0231, "c": 0.6})
+    assert [name for name, _, _ in comparison(same)] == ["yours", "c"]
+    certain = replace(close, reading=replace(reading, value=1.0, standard_error=0.0))
+    assert certain.text == "1.00"
 
 
 def test_references_name_the_ends_and_the_nearest() -> None:

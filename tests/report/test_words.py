@@ -67,9 +67,18 @@ def test_three_vectors_say_little(rng) -> None:
     assert "1\u00a0% of pairs exceed" in headline(rng.normal(size=(60, 4)))[1]
 
 
+def test_rows_to_clean_come_first(rng) -> None:
+    X = rng.normal(size=(400, 6))
+    assert not any("cleaning" in sentence for sentence in headline(X))
+    X[3] = X[[9, 12]] = X[20]
+    X[[50, 60]] = 0
+    found = "2 zero vectors and 4 rows that equal another row"
+    assert headline(X)[0] == f"Some rows need cleaning: {found}; `isoscope look` lists them."
+
+
 def test_rounding_is_no_score() -> None:
     """One direction has an IsoScore of 0, which arithmetic misses by 1e-16."""
-    said = headline(np.outer([0.0, 1.0, 0.3, 2.0], [1.0, 2.0, 3.0]))[0]
+    said = headline(np.outer([0.0, 1.0, 0.3, 2.0], [1.0, 2.0, 3.0]))[1]
     assert "(IsoScore 0.0000" in said
     assert "e−" not in said
 

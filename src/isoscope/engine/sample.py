@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.arrays import blocks
 from isoscope.engine.source import Source
 from isoscope.space import Space
 
@@ -40,7 +41,7 @@ class EqualRows:
         """
         prints: list[Tensor] = []
         for block in source.blocks():
-            prints.append(_fingerprints(block.vectors.detach()).cpu())
+            prints += [_fingerprints(rows).cpu() for rows in blocks(block.vectors.detach())]
             if sum(map(len, prints)) >= MOST_COMPARED:
                 break
         return cls.of_prints(torch.cat(prints))
@@ -115,19 +116,19 @@ def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
     return Sample(_joined(drawn), torch.from_numpy(rows), EqualRows.of_prints(torch.cat(prints)))
 
 
-def _joined(blocks: list[Space]) -> Space:
+def _joined(parts: list[Space]) -> Space:
     """Return blocks of rows as one Space of vectors and labels."""
-    if len(blocks) == 1:
-        return blocks[0]
+    if len(parts) == 1:
+        return parts[0]
     labels: list[Any] | None = None
-    if blocks[0].labels is not None:
+    if parts[0].labels is not None:
         labels = [
             block.labels.names[code]
-            for block in blocks
+            for block in parts
             if block.labels is not None
             for code in block.labels.codes.tolist()
         ]
-    return Space(torch.cat([block.vectors.detach() for block in blocks]), labels=labels, name=blocks[0].name)
+    return Space(torch.cat([block.vectors.detach() for block in parts]), labels=labels, name=parts[0].name)
 
 
 def _fingerprints(vectors: Tensor) -> Tensor:

@@ -17,6 +17,11 @@ _MORE_DECIMALS = 3
 Write = Callable[..., str]
 
 
+def _has_digits(text: str) -> bool:
+    """Return whether a number that was written has a digit other than 0."""
+    return any(mark in "123456789" for mark in text)
+
+
 def decimal(value: float, more: int = 0) -> str:
     """Return a number with two decimals, or more."""
     return f"{value:z.{2 + more}f}"
@@ -75,15 +80,19 @@ class Finding:
         """The number as it is shown, with half the width of its 95 % interval."""
         if self.reading.value is None:
             return "–"
+        half, more = self.reading.half_width, self.more_decimals
+        if half is None or not _has_digits(self.write(half, more)):
+            return self.write(self.reading.value)
+        return f"{self.write(self.reading.value, more)} ± {self.write(half, more)}"
+
+    @property
+    def more_decimals(self) -> int:
+        """How many decimals are added so that the half-width is not written as 0; 0 if no number helps."""
         half = self.reading.half_width
         if half is None:
-            return self.write(self.reading.value)
-        more = 0  # decimals, until the interval is not written as 0
-        while not any(mark in "123456789" for mark in self.write(half, more)):
-            more += 1
-            if more > _MORE_DECIMALS:
-                return self.write(self.reading.value)
-        return f"{self.write(self.reading.value, more)} ± {self.write(half, more)}"
+            return 0
+        decimals = range(_MORE_DECIMALS + 1)
+        return next((more for more in decimals if _has_digits(self.write(half, more))), 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-ready values."""

@@ -152,11 +152,12 @@ def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     value = finding.reading.value
     if value is None or not finding.references:
         return []
-    shown = nearest_and_ends(finding.references, value)
-    entries = {finding.write(value): (value, "yours", True)}
-    for name, number in shown.items():
-        entries.setdefault(finding.write(number), (number, name, False))  # equal numbers are shown once
-    ordered = sorted(entries.values(), key=lambda entry: entry[0])
+    shown, more = nearest_and_ends(finding.references, value), finding.more_decimals
+    entries: dict[str, tuple[float, str, bool]] = {}
+    for name, number in shown.items():  # numbers that are written alike are shown once
+        if finding.write(number, more) != finding.write(value, more):
+            entries.setdefault(finding.write(number), (number, name, False))
+    ordered = sorted([*entries.values(), (value, "yours", True)], key=lambda entry: entry[0])
     return [(name, finding.text if own else finding.write(number), own) for number, name, own in ordered]
 
 

@@ -48,7 +48,7 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
     whole = f"{g.measurement.n:,} vectors × {g.measurement.d:,} dimensions"
     dimensions = _dimensions(g)
     strongest = None if dimensions is None else dimensions["top"][0]["dimension"]
-    sentences = headline(g.measurement, g.cosines, g.split, strongest, g.fair_share)
+    sentences = headline(g.measurement, g.cosines, g.equal, g.split, strongest, g.fair_share)
     with Bar(show=progress) as bar:
         bar.step("corrections", at_once=True)
         corrected = side_by_side(g.shelf, progress=bar.share)

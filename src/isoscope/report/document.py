@@ -83,7 +83,7 @@ class Report(View):
 
     @property
     def headline(self) -> list[str]:
-        """Two or three sentences that describe the space."""
+        """Two to four sentences that describe the space."""
         return list(self.contents["headline"])
 
     @property

@@ -10,6 +10,7 @@ from torch import Tensor
 from isoscope.engine.measure import measure
 from isoscope.engine.plan import silhouette_policy
 from isoscope.engine.readings import Reading, Readings
+from isoscope.engine.sample import EqualRows
 from isoscope.errors import UndefinedError
 from isoscope.labels import Labels
 from isoscope.measurement import Measurement
@@ -41,6 +42,7 @@ class Evidence:
         silhouettes: the silhouettes by label; None without labels.
         split: the variance within and between labels; None without labels.
         fair_share: the share of the variance between labels, corrected for chance; None where undefined.
+        equal: the zero vectors, and the rows that have an exact copy.
         run: the trajectory of the training run, if one was passed.
     """
 
@@ -52,6 +54,7 @@ class Evidence:
     silhouettes: Silhouettes | None
     split: ScatterDecomposition | None
     fair_share: float | None
+    equal: EqualRows
     run: Trajectory | None
 
     @property
@@ -91,7 +94,8 @@ def gather(
         silhouettes = Silhouettes.of(shelf, rows=rows) if has_labels else None
         split = scatter_decomposition(shelf.moments, shelf.label_moments) if has_labels else None
         fair = share_beyond_chance(shelf.label_moments) if has_labels else None
-    return Evidence(shelf, measured, principal, cosines, rows, silhouettes, split, fair, run)
+    equal = EqualRows.of(space)
+    return Evidence(shelf, measured, principal, cosines, rows, silhouettes, split, fair, equal, run)
 
 
 def _measured(shelf: Statistics, *, progress: bool | None) -> Measurement:

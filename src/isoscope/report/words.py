@@ -1,13 +1,14 @@
-"""The headline: two or three sentences that describe a space."""
+"""The headline: two to four sentences that describe a space."""
 
 from __future__ import annotations
 
+from isoscope.engine.sample import EqualRows
 from isoscope.measurement import Measurement
 from isoscope.metrics.dimensions import rogue_limit
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few, is_too_few
 from isoscope.metrics.thresholds import NEAR_ONE, THRESHOLDS, clusters, common_direction, variance
-from isoscope.printable import capitalized
+from isoscope.printable import capitalized, counted
 from isoscope.report.pair_cosines import PairCosines
 from isoscope.tables import percent, shown
 
@@ -18,20 +19,22 @@ _ROUNDING = 1e-12  # an IsoScore below it is 0
 def headline(
     measured: Measurement,
     cosines: PairCosines | None,
+    equal: EqualRows,
     split: ScatterDecomposition | None,
     strongest: int | None,
     fair_share: float | None = None,
 ) -> list[str]:
-    """Return sentences about the variance, the cosines, and the labels or the strongest dimension.
+    """Return sentences about rows to clean, the variance, the cosines, and labels or strongest dimension.
 
     Args:
         measured: the metrics.
         cosines: the cosines of pairs.
+        equal: the zero vectors and the equal rows.
         split: the variance within and between labels; None without labels.
         strongest: the dimension that contributes most to the mean cosine.
         fair_share: the share of the variance between labels, corrected for chance.
     """
-    sentences = [_shape(measured), _cosine(measured, cosines)]
+    sentences = [_rows(equal), _shape(measured), _cosine(measured, cosines)]
     if split is not None:
         sentences.append(_labels(measured, split, fair_share))
     else:
@@ -41,6 +44,15 @@ def headline(
 
 def _value(measured: Measurement, name: str) -> float | None:
     return measured[name] if name in measured.keys() else None  # noqa: SIM118
+
+
+def _rows(equal: EqualRows) -> str:
+    n_zero, n_copies = len(equal.zeros), len(equal.copies)
+    if not n_zero and THRESHOLDS["rows"].severity(n_copies / equal.n_compared) == "healthy":
+        return ""
+    parts = [counted(n_zero, "zero vector")] if n_zero else []
+    parts += [f"{n_copies:,} rows that equal another row"] if n_copies else []
+    return f"Some rows need cleaning: {' and '.join(parts)}; `isoscope look` lists them."
 
 
 def _shape(measured: Measurement) -> str:
