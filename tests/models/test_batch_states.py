@@ -72,6 +72,32 @@ def test_batches_of_a_loaded_model_without_padding_and_special_tokens(bert: Lang
             assert other.values(name) == pytest.approx(by_text.values(name), rel=1e-5)
 
 
+def test_special_tokens_of_batches_are_left_out_where_they_are_known(bert: LanguageModel) -> None:
+    texts = ["a cat sat on the mat", "the dog ran", "dog", "boom the dog ran to the cat"]
+    batches = [
+        dict(bert.tokenizer(part, return_tensors="pt", padding=True)) for part in (texts[:2], texts[2:])
+    ]
+    wanted, everyone = (iso.layers(bert, texts, special=special, **QUICK) for special in (False, True))
+    for model, options in ((bert, {}), (bert.model, {"tokenizer": bert.tokenizer})):
+        profile = iso.layers(model, batches, **options, **QUICK)
+        assert profile.n_tokens == wanted.n_tokens
+        assert profile.values("isoscore") == pytest.approx(wanted.values("isoscore"), rel=1e-5)
+        assert not any("tokenizer" in note for note in profile.notes)
+    raw, asked = iso.layers(bert.model, batches, **QUICK), iso.layers(bert, batches, special=True, **QUICK)
+    for profile in (raw, asked):
+        assert profile.n_tokens == everyone.n_tokens > wanted.n_tokens
+        assert profile.values("isoscore") == pytest.approx(everyone.values("isoscore"), rel=1e-5)
+    assert any("tokenizer=" in note for note in raw.notes)
+    assert not any("tokenizer=" in note for note in asked.notes)
+
+
+def test_a_batch_of_special_tokens_alone(bert: LanguageModel) -> None:
+    batches = [dict(bert.tokenizer([text], return_tensors="pt")) for text in ("a cat sat", "", "the dog ran")]
+    with raises(ShapeError, argument="inputs[1]", hint="special"):
+        iso.layers(bert, batches, **QUICK)
+    assert iso.layers(bert, batches, special=True, **QUICK).n_tokens == 12
+
+
 def test_a_loaded_model_reads_texts_with_a_tokenizer(bert: LanguageModel, tiny_bert: Path) -> None:
     """A model of transformers gives what its folder gives, and is left as it was."""
     import transformers
@@ -183,6 +209,8 @@ def test_bad_models(convolutions: nn.Sequential, bert: LanguageModel) -> None:
         iso.layers(convolutions, [X], **QUICK)
     with raises(InputError, argument="inputs", message="has pixel_values, but BertModel takes input_ids"):
         iso.layers(bert, [{"pixel_values": X}], **QUICK)
+    with raises(InputError, argument="special", message="goes with tokens"):
+        iso.layers(convolutions, [X], modules="*", special=True, **QUICK)
     with raises(InputError, argument="window", message="goes with texts"):
         iso.layers(convolutions, [X], modules="*", window=8, **QUICK)
     with raises(ShapeError, message="layer 4 has 4 dimensions and layer 0 has 8"):

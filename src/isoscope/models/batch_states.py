@@ -27,8 +27,8 @@ class BatchStates(States):
     """The states of any model on batches as a source: one row for each token, patch or frame, and layer.
 
     No state is stored: each call of `blocks` runs the model on the batches. Padding is left out where the
-    batches have an attention mask, and so are the tokens of a `special_tokens_mask`. The columns are layer,
-    item, position, is_sink and view, as in `States`.
+    batches have an attention mask, and special tokens where the batches have a `special_tokens_mask` or the
+    tokenizer is known. The columns are layer, item, position, is_sink and view, as in `States`.
 
     Args:
         batches: mappings of named inputs, tensors, or tuples that begin with one of them: a list, a
@@ -38,6 +38,8 @@ class BatchStates(States):
             all.
         modules: measure the outputs of these modules instead: names, patterns such as "blocks.*.attn", or
             "residual", "attention" and "mlp" of every block. A model that returns no hidden states needs it.
+        tokenizer: the tokenizer whose special tokens are left out; by default that of a LanguageModel.
+        special: also count special tokens ([CLS], [SEP], <s>).
         sinks: also count attention sinks.
         sink_ratio: a vector is an attention sink if its norm exceeds this many times the median.
         name: the name of the model; by default that of its class.
@@ -52,6 +54,8 @@ class BatchStates(States):
         model: Any,
         layers: Iterable[int] | None = None,
         modules: str | Iterable[str] | None = None,
+        tokenizer: Any = None,
+        special: bool = False,
         sinks: bool = True,
         sink_ratio: float = 10.0,
         name: str | None = None,
@@ -59,6 +63,8 @@ class BatchStates(States):
         if layers is not None and modules is not None:
             raise InputError("cannot be given with modules", argument="layers")
         self._inputs, self._model = batches, model
+        of_model = model.tokenizer if isinstance(model, LanguageModel) else None
+        self._tokenizer, self._special = of_model if tokenizer is None else tokenizer, special
         self._core = unwrapped(model.model if isinstance(model, LanguageModel) else model)
         self._name = name or str(getattr(self._core, "__name__", type(self._core).__name__))
         self.sink_ratio, self._with_sinks = sink_ratio, sinks
@@ -71,6 +77,12 @@ class BatchStates(States):
         if first is None:
             raise ShapeError("has no batches", argument="inputs", wanted="at least one batch")
         self._first: StateBatch | None = first
+        if special and first.batch.ids is None:
+            raise InputError("goes with tokens", argument="special")
+        # the same mask: neither a special_tokens_mask nor a tokenizer tells special tokens from others
+        self._knows_special = (
+            special or first.batch.ids is None or first.batch.counted is not first.batch.present
+        )
         keys: list[Any] = list(first.named) or list(range(len(first.hidden)))
         if layers is not None:
             keys = list(chosen_layers(layers, len(first.hidden)))
@@ -103,7 +115,9 @@ class BatchStates(States):
         """Yield the batches with their items numbered; raise ShapeError for an empty one."""
         n_items = 0
         for number, batch in enumerate(self._inputs):
-            inputs = batch if isinstance(batch, InputBatch) else InputBatch.of(batch)
+            inputs = batch
+            if not isinstance(batch, InputBatch):
+                inputs = InputBatch.of(batch, tokenizer=self._tokenizer, special=self._special)
             if not len(inputs.items):
                 raise ShapeError("is empty", argument=f"inputs[{number}]", wanted="at least one item")
             yield InputBatch(
@@ -152,8 +166,10 @@ class BatchStates(States):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Remarks for the user."""
-        return ()
+        """Remarks for the user: whether special tokens are counted because they are not known."""
+        if self._knows_special:
+            return ()
+        return ("every token counts, and so do special tokens such as [CLS]: tokenizer= leaves them out",)
 
     @property
     def title(self) -> str:
@@ -208,6 +224,13 @@ class BatchStates(States):
             )
         counted = self._counted_in(states.batch, grids[layers[0]].shape[1])
         places = counted.flatten().nonzero().flatten()
+        if not len(places):
+            raise ShapeError(
+                "has no tokens to count, only special tokens or padding",
+                argument=f"inputs[{number}]",
+                wanted="at least one",
+                hint=Setting("special", True, to="count special tokens"),
+            )
         on_device = places.to(grids[layers[0]].device)
 
         def vectors(layer: Layer) -> Tensor:

@@ -37,28 +37,35 @@ class InputBatch:
     rows: Tensor | None = None
 
     @classmethod
-    def of(cls, inputs: Any, items: Tensor | None = None, *, special_ids: Sequence[int] = ()) -> InputBatch:
+    def of(
+        cls, inputs: Any, items: Tensor | None = None, *, tokenizer: Any = None, special: bool = False
+    ) -> InputBatch:
         """Return a batch of named inputs, of a tensor, or of the first entry of a tuple (inputs, labels, …).
 
-        Tokens that `attention_mask` excludes are padding. Special tokens are not counted: those marked in
-        `special_tokens_mask`, or without it those whose id is in `special_ids`.
+        Tokens that `attention_mask` excludes are padding. Special tokens are not counted unless `special` is
+        true: those marked in `special_tokens_mask`, or without it those of the tokenizer, where there is one.
         """
         if isinstance(inputs, tuple | list) and inputs:
             inputs = inputs[0]
         if not isinstance(inputs, Mapping):
             return cls(inputs, torch.arange(len(inputs)) if items is None else items)
         arguments = dict(inputs)
-        special, ids = arguments.pop("special_tokens_mask", None), arguments.get("input_ids")
+        marks, ids = arguments.pop("special_tokens_mask", None), arguments.get("input_ids")
         if items is None:
             items = torch.arange(len(next(iter(arguments.values()))))
         if ids is None:
             return cls(arguments, items)
         mask = arguments.get("attention_mask")
         present = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
-        if special is None and len(special_ids):
-            special = torch.isin(ids, torch.tensor(special_ids, dtype=ids.dtype))
-        counted = present if special is None else present & ~special.bool()
+        if marks is None and tokenizer is not None:
+            marks = torch.isin(ids, torch.tensor(_special_ids(tokenizer), dtype=ids.dtype, device=ids.device))
+        counted = present if special or marks is None else present & ~marks.bool()
         return cls(arguments, items, ids, present, counted)
+
+
+def _special_ids(tokenizer: Any) -> list[int]:
+    """Return the ids of special tokens; the unknown token is not one of them, since it stands for a word."""
+    return sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
 
 
 def token_batches(

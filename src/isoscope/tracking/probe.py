@@ -89,12 +89,12 @@ class Probe:
         ids = inputs.get("input_ids")
         fitting = n if ids is None else max(1, budget // ids.shape[1])
         size = self._batch_size or fitting
-        special_ids = () if self._special or self._tokenizer is None else _special_ids(self._tokenizer)
-        if self._special:  # special tokens are measured like any other
-            inputs = {name: values for name, values in inputs.items() if name != "special_tokens_mask"}
         return [
             InputBatch.of(
-                {name: values[part] for name, values in inputs.items()}, part, special_ids=special_ids
+                {name: values[part] for name, values in inputs.items()},
+                part,
+                tokenizer=self._tokenizer,
+                special=self._special,
             )
             for part in torch.arange(n).split(size)
         ]
@@ -162,11 +162,6 @@ def _tensor(values: Any, name: str) -> Tensor:
             argument=name,
             wanted="texts, a batch of named inputs, or a tensor",
         ) from None
-
-
-def _special_ids(tokenizer: Any) -> list[int]:
-    """Return the ids of special tokens; the unknown token is not one of them, since it stands for a word."""
-    return sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
 
 
 def _reader(tokenizer: Any, model: Any, max_length: int | None) -> LanguageModel:

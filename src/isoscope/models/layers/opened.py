@@ -46,6 +46,7 @@ def open_states(
         bar.step("tokenizing")
         return States(inputs, model=loaded, batch_tokens=batch_tokens, **chosen, **reading)
     of_texts = {**reading, "side": loading.get("side")}
+    special = of_texts.pop("special") if kind in (None, "batches") else False
     given = [name for name, value in of_texts.items() if value not in (None, False)]
     if given:
         raise InputError("goes with texts", argument=given[0])
@@ -61,7 +62,7 @@ def open_states(
     name = model.name if isinstance(model, LanguageModel | InputModel) else None
     batches = [inputs] if isinstance(inputs, Mapping | torch.Tensor) else inputs
     model = model.model if isinstance(model, InputModel) else model
-    return BatchStates(batches, model=model, name=name, **chosen)
+    return BatchStates(batches, model=model, name=name, tokenizer=tokenizer, special=special, **chosen)
 
 
 def plans_of(states: States, sample: int, seed: int) -> list[LayerPlan] | list[OpenPlan]:
