@@ -23,17 +23,17 @@ def _has_digits(text: str) -> bool:
 
 
 def decimal(value: float, more: int = 0) -> str:
-    """Return a number with two decimals, or more."""
+    """Return a number with 2 + `more` decimals."""
     return f"{value:z.{2 + more}f}"
 
 
 def tenths(value: float, more: int = 0) -> str:
-    """Return a number with one decimal, or more."""
+    """Return a number with 1 + `more` decimals."""
     return f"{value:z.{1 + more}f}"
 
 
 def per_cent(value: float, more: int = 0) -> str:
-    """Return a share in per cent with one decimal, or more."""
+    """Return a share in per cent with 1 + `more` decimals."""
     return percent(value, 1 + more)
 
 
@@ -51,10 +51,10 @@ class Finding:
         meaning: what it means for search, clustering or a classifier.
         step: what to try next.
         n_rows: how many rows it was computed from.
-        write: writes a number of this quantity, with so many decimals.
-        excess: how far the number lies beyond its thresholds: 0 at moderate, 1 at serious, negative before.
-        listed: the numbers of the rows or dimensions that it is about, from 0, by their kind; at most 1,000
-            of each. `copy_groups` has one list for each vector that several rows have.
+        write: formats a number of this quantity; its second argument adds decimals.
+        excess: where the number lies: 0 at the moderate threshold, 1 at the serious one, negative if healthy.
+        listed: the rows or dimensions concerned, counted from 0, by kind, such as "copies"; at most 1,000 of
+            a kind. `copy_groups` has one list for each vector that several rows have.
     """
 
     name: str

@@ -240,7 +240,7 @@ def _lengths(e: Evidence) -> Finding:
     return _finding(
         e, "lengths", "norm_variation", "variation of the lengths",
         words={
-            "bad": f"The vectors are not normalised: {lengths(variation)}, {mean:.3g}.",
+            "bad": f"The vectors are not normalised: {lengths(variation)} ({mean:.3g}).",
             "healthy": f"{capitalized(same if is_unit else lengths(variation))}.",
         },
         meanings={

@@ -67,23 +67,24 @@ THRESHOLDS: dict[str, Threshold] = {
         0.1,
         0.5,
         "mean cosine of two random rows",
-        "From 0.1 on, a fixed similarity threshold has to allow for the offset; from 0.5 on, unrelated rows "
-        "look more alike than different.",
+        "From 0.1 on, a fixed similarity threshold has to be higher, since unrelated rows have such a cosine "
+        "too; from 0.5 on, unrelated rows look more alike than different.",
     ),
     "dimensions_used": Threshold(
         0.05,
         0.01,
         "IsoScore, debiased",
         "IsoScore is about the share of the dimensions that carry the variance. Below 0.05 "
-        "nineteen of twenty carry little; below 0.01 a handful of directions decides every distance.",
+        "nineteen of twenty dimensions carry little variance; below 0.01 a handful of directions decides "
+        "every distance.",
     ),
     "dominating_dimension": Threshold(
         1.0,
         5.0,
-        "share of the strongest dimension in the mean cosine, divided by the share from which on "
+        "share of the strongest dimension in the mean cosine, divided by the share above which "
         "`rogue_dimensions` lists a dimension",
         "That share is ten times an even one, at least 5 % and at most 75 %. The finding is healthy where "
-        "the mean cosine is below 0.1, because there is little to contribute to.",
+        "the mean cosine is below 0.1, because a share of nearly nothing says little.",
     ),
     "lengths": Threshold(
         0.05,
@@ -115,8 +116,9 @@ THRESHOLDS: dict[str, Threshold] = {
     "labels": Threshold(
         0.5,
         0.1,
-        "purity of the 10 nearest neighbours, rescaled: 0 is chance, 1 is the most that the labels can reach",
-        "Below 0.5 the purity is nearer to chance than to the most that the labels can reach; below 0.1 it "
+        "purity of the 10 nearest neighbours, rescaled: 0 is chance, 1 is the highest that these labels "
+        "allow",
+        "Below 0.5 the purity is nearer to chance than to the highest that these labels allow; below 0.1 it "
         "is almost that of chance.",
     ),
 }
