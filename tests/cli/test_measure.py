@@ -280,3 +280,19 @@ def test_a_plan_measures_nothing(sliced: str, monkeypatch: pytest.MonkeyPatch) -
     kept = ("--exclude", "month", "-m", "isoscore")
     found = json.loads(run("measure", sliced, *kept, "--plan", "--json").output)
     assert found["statistics"]["first pass"] == ["directions", "moments"]
+
+
+def test_gates(folder: Path) -> None:
+    passed = run("measure", "vectors.npy", "-m", "isoscore", "--gate", "mean_cosine<=1")
+    assert (passed.exit_code, "gate pass: mean_cosine<=1" in passed.output) == (0, True)
+    failed = run("measure", "vectors.npy", "--gate", "isoscore>=0.1", "--gate", "isoscore>=1.5", "--json")
+    assert failed.exit_code == 1
+    found = json.loads(failed.stdout)
+    assert [one["passed"] for one in found["gates"]] == [True, False]
+    assert "gates" not in json.loads(run("measure", "vectors.npy", "-m", "isoscore", "--json").stdout)
+    for gate in ("cka>=0.9", "delta:isoscore>=0", "worst:isoscore>=0"):
+        refused = run("measure", "vectors.npy", "--gate", gate).exception
+        assert isinstance(refused, iso.InputError)
+        assert (refused.argument, "isoscope compare" in str(refused.hint)) == ("gate", True)
+    planned = run("measure", "vectors.npy", "--gate", "isoscore>=0", "--plan").exception
+    assert isinstance(planned, iso.InputError)

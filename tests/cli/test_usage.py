@@ -53,7 +53,7 @@ TYPED = {  # what was typed: what the answer names
     "threshold a.npy": "Run `isoscope report a.npy --json`.",
     "look a.npy --threshold 0.8": "Run `isoscope report a.npy --json`.",
     "export a.npy -o atlas.parquet": "`isoscope export` has no option -o. Did you mean --atlas?",
-    "measure a.npy --gate x": "Use `isoscope compare`, which has it.",
+    "look a.npy --gate x": "Use `isoscope measure`, which has it.",
     "look a.npy --label y.txt": "`isoscope look` has no option --label. Did you mean --labels?",
     "correct a.npy --n_components 3": "Did you mean --components?",
     "look a.npy nowhere": "Unexpected argument 'nowhere'. See `isoscope look --help`.",

@@ -27,6 +27,7 @@ from isoscope.errors import FileError, InputError, IsoscopeError, Setting
 from isoscope.terminal import as_json, say, show, show_json, unguarded
 
 FAULT = 1  # exit code of an error in isoscope itself
+FAILED = 1  # exit code where a gate is not passed
 BAD_INPUT = 2
 TOO_LARGE = 2**32  # for a count or a seed
 INTERRUPTED = 130

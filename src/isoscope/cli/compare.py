@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from isoscope.cli.commands import present
+from isoscope.cli.commands import FAILED, present
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import Json, JsonOutput, Labels, MetricOptions, Seed, Texts
 from isoscope.errors import InputError
 
-FAILED = 1  # exit code where a gate is not passed
 Twice = list[str] | None  # one value for both files, or one for A and one for B
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.commands import present
+from isoscope.cli.commands import FAILED, present
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import File, Json, JsonOutput, Labels, MetricOptions, Seed
 from isoscope.errors import InputError
+
+if TYPE_CHECKING:
+    from isoscope.comparison import Gate, GateResult
 
 
 def measure(
@@ -61,6 +64,15 @@ def measure(
             metavar="WHERE",
         ),
     ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gate",
+            help='A condition on a metric of all rows ("mean_cosine<=0.5"). Can be repeated. '
+            "The exit code is 1 unless all conditions hold.",
+            metavar="CONDITION",
+        ),
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what would be measured and how, and measure nothing.")
     ] = False,
@@ -91,16 +103,24 @@ def measure(
 
     Each language beside the others, worst first: `isoscope measure docs.parquet --by language`
 
+    A check in a pipeline: `isoscope measure vectors.npy --gate "mean_cosine<=0.5"`
+
     What would be done, and at what cost: `isoscope measure docs.parquet --plan`
 
     Many files, larger than memory: `isoscope measure 'shards/*.parquet' --memory 2GB --checkpoint progress`
     """
     if csv and json:
         raise InputError("cannot be combined with --json", argument="csv", hint="leave one of them out")
+    if gate and plan:
+        raise InputError("cannot be combined with --plan, which measures nothing", argument="gate")
     from isoscope.engine.measure import measure as measure_space
     from isoscope.engine.plan import plan as plan_of
     from isoscope.results import Result
 
+    gates = _gates(gate) if gate else []
+    chosen = metrics.chosen()
+    if gates:
+        chosen = [*(chosen or ["default"]), *(one.name for one in gates)]
     opened = source.open(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
     options: dict[str, Any] = {
         "by": tuple(by) if by else None,
@@ -111,11 +131,28 @@ def measure(
         "skip_bad": skip_bad,
     }
     found: Result
+    results: list[GateResult] = []
     if plan:
-        found = plan_of(metrics.chosen(), opened, budget=memory, **options)
+        found = plan_of(chosen, opened, budget=memory, **options)
     else:
-        found = measure_space(opened, metrics=metrics.chosen(), memory=memory, **options)
-    lines = []
+        found = measured = measure_space(opened, metrics=chosen, memory=memory, **options)
+        results = [one.tested(measured[one.name]) for one in gates]
+    lines = [] if json or csv else [str(one) for one in results]
     if "spectrum" in (metrics.metrics or ()) and not (json or csv or plan):
         lines.append("which number of dimensions to use: isoscope metrics spectrum")
-    present(found, lines, json=json, output=output, csv=csv)
+    more = {"gates": [one.to_dict() for one in results]} if gates else None
+    present(found, lines, json=json, output=output, csv=csv, more=more)
+    if not all(one.passed for one in results):
+        raise typer.Exit(FAILED)
+
+
+def _gates(texts: list[str]) -> list[Gate]:
+    from isoscope.comparison import parse_gates
+
+    gates = parse_gates(texts)
+    for one in gates:
+        if one.metric != one.name:
+            raise InputError(
+                argument="gate", got=str(one), wanted="on a metric", hint="`isoscope compare` takes this gate"
+            )
+    return gates

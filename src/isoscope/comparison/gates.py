@@ -70,6 +70,10 @@ class Gate:
         """Return whether a value passes; an undefined one does not."""
         return value is not None and not math.isnan(value) and _COMPARE[self.sign](value, self.bound)
 
+    def tested(self, value: float | None) -> GateResult:
+        """Return the gate with the value that it was tested with."""
+        return GateResult(self, value)
+
 
 @dataclass(frozen=True)
 class GateResult:

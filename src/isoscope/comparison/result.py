@@ -94,7 +94,7 @@ class Comparison(View):
         return [
             GateResult(gate, *self._worst(gate))
             if gate.name.startswith(WORST)
-            else GateResult(gate, self._value(gate))
+            else gate.tested(self._value(gate))
             for gate in gates
         ]
 
