@@ -296,3 +296,9 @@ def test_gates(folder: Path) -> None:
         assert (refused.argument, "isoscope compare" in str(refused.hint)) == ("gate", True)
     planned = run("measure", "vectors.npy", "--gate", "isoscore>=0", "--plan").exception
     assert isinstance(planned, iso.InputError)
+
+
+def test_a_metric_of_two_spaces_names_the_command_that_takes_two(folder: Path) -> None:
+    refused = run("measure", "vectors.npy", "-m", "neighbor_overlap").exception
+    assert isinstance(refused, iso.InputError)
+    assert "isoscope compare A B" in str(refused)

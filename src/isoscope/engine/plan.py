@@ -346,7 +346,8 @@ def _applicable(metrics: Any, columns: set[str]) -> tuple[list[Metric], list[str
             continue
         missing = next(name for name in KNOWN if name in metric.needs and name in absent)
         if names and metric.name in names:
-            raise InputError(f"{metric.name} needs {missing}", hint=Setting(missing))
+            two = ["compare two files by `isoscope compare A B`"] if missing == "partners" else []
+            raise InputError(f"{metric.name} needs {missing}", hint=[*two, Setting(missing)])
         if names and not (metric.default and "default" in names):
             left_out.setdefault(missing, []).append(metric.name)
     notes = [f"not computed without {name}: {', '.join(which)}" for name, which in left_out.items()]
