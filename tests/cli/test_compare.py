@@ -41,7 +41,7 @@ def test_table(folder: Path) -> None:
     result = run("a.npy", "b.npy", "--labels", "labels.txt", "--texts", "texts.txt")
     assert result.exit_code == 0
     for part in (
-        "A: a × 5 dimensions, B: b × 5 dimensions; 80 items, 2 labels",
+        "A: a (5 dimensions), B: b (5 dimensions); 80 items, 2 labels",
         "cka",
         "isoscore",
         "the item",

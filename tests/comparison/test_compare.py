@@ -352,7 +352,7 @@ def test_bad_input(rng: np.random.Generator) -> None:
 def test_sides_without_a_name_are_called_by_their_letter() -> None:
     X = np.random.default_rng(0).normal(size=(60, 4))
     found = iso.compare(X, iso.Space(X[:, :3], name="cut"))
-    assert found.title == "A: 4 dimensions, B: cut × 3 dimensions; 60 items"
+    assert found.title == "A: 4 dimensions, B: cut (3 dimensions); 60 items"
 
 
 def test_a_column_of_numeric_labels_in_both(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -264,5 +264,5 @@ def _facts(one: Measurement) -> dict[str, Any]:
 
 
 def _side(letter: str, measured: Measurement) -> str:
-    name = "" if measured.name in (None, "", letter) else f"{measured.name} × "
-    return f"{letter}: {name}{measured.d:,} dimensions"
+    size = f"{measured.d:,} dimensions"
+    return f"{letter}: {size if measured.name in (None, '', letter) else f'{measured.name} ({size})'}"

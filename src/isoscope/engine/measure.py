@@ -20,7 +20,7 @@ from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError, 
 from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
-from isoscope.metrics.isotropy import is_few
+from isoscope.metrics.isotropy import few_notes
 from isoscope.metrics.registry import Metric, registered
 from isoscope.printable import counted, printable
 from isoscope.progress import Bar
@@ -220,8 +220,4 @@ def _notes(shelf: Statistics, labels: Labels | None, metrics: Iterable[Metric]) 
     """Return notes on the space that matter for reading the numbers of these metrics."""
     notes = [] if labels is None else label_notes(labels, n=int(shelf.moments.count))
     n, d = shelf.moments.count, shelf.moments.n_dims
-    if is_few(n, d):
-        notes.append(
-            f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"
-        )
-    return [*notes, *zero_notes(shelf.directions.n_zero, metrics)]
+    return [*notes, *few_notes(n, d), *zero_notes(shelf.directions.n_zero, metrics)]

@@ -37,6 +37,13 @@ def is_few(n: float, d: int) -> bool:
     return n < _FEW_PER_DIMENSION * d
 
 
+def few_notes(n: float, d: int) -> list[str]:
+    """Return a note on IsoScore where n vectors are few for d dimensions."""
+    if not is_few(n, d):
+        return []
+    return [f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"]
+
+
 def is_too_few(n: float, d: int) -> bool:
     """Return whether even the debiased IsoScore is too uncertain to describe; its error is about 2/n."""
     return is_few(n, d) and n < _FEWEST

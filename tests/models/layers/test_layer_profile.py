@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from isoscope.errors import InputError, UndefinedError
@@ -105,6 +106,16 @@ def test_an_unknown_quantity(profile: LayerProfile) -> None:
         profile.values("isotropy")
 
 
+def test_a_plot_of_a_profile_without_mean_cosine(tiny_gpt: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    profile = measure_layers(["a cat sat on the mat"] * 3, model=tiny_gpt, metrics="twonn", progress=False)
+    assert profile.plot(ax=ax) is ax
+    assert ax.get_ylabel() == "twonn"
+
+
 @pytest.mark.slow
 def test_the_figure(profile: LayerProfile, other: LayerProfile, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -121,7 +132,12 @@ def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
     assert "[CLS]" not in found.changes
     mixed = replace(found, changes={"cat": 0.2, "dog": -0.1, "hat": 0.5, "mat": 0.0})
     assert mixed.words(2) == ({"hat": 0.5, "cat": 0.2}, {"dog": -0.1})
-    assert any("the tokenizers differ" in note for note in found.notes)
+    assert not any("the tokens differ" in note for note in found.notes)  # only the special tokens do
+    some = replace(other, type_counts=other.type_counts * (torch.arange(len(other.type_counts)) > 2))
+    assert any("the tokens differ" in note for note in replace(found, before=some).notes)
+    assert any("self-similarity rises" in line for line in found.lines())
+    cosines = replace(other, readings=other.readings.where(metric="mean_cosine"))
+    assert not any("self-similarity" in line for line in replace(found, before=cosines).lines())
     assert "→" in str(found)
     assert set(found.to_dict()) == {"before", "after", "self_similarity_change"}
     assert len(LayerComparison.of(other, profile, n_types=2).changes) == 2

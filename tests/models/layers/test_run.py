@@ -242,9 +242,30 @@ def test_sinks_that_do_not_count_are_not_named(tiny_bert: Path, monkeypatch: pyt
 def test_few_tokens_have_no_local_dimension(gpt: LanguageModel) -> None:
     profile = measure_layers(TEXTS, model=gpt, sample=50, clusters=False, progress=False)
     assert profile.values("lid") == [None] * 4
-    assert "50 tokens are too few for 100 neighbours: no local dimension" in profile.notes
+    assert any(
+        "50 tokens are too few for 100 neighbours" in note and "`sample`" in note for note in profile.notes
+    )
     with raises(InputError, argument="k", wanted="at least 2"):
         measure_layers(TEXTS, model=gpt, k=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "noted"),
+    [
+        ("isoscore", ["few for"]),
+        ("lid", ["neighbours among"]),
+        ("isoscore_debiased", []),
+        ("effective_rank", []),
+    ],
+)
+def test_notes_are_on_the_metrics_that_were_asked_for(
+    gpt: LanguageModel, metrics: str, noted: list[str]
+) -> None:
+    profile = measure_layers(TEXTS[:4], model=gpt, metrics=metrics, k=3, progress=False)
+    assert profile.n_tokens < 5 * profile.n_dims
+    assert [
+        word for word in ("few for", "neighbours among") if any(word in one for one in profile.notes)
+    ] == noted
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

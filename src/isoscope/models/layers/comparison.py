@@ -8,7 +8,7 @@ from typing import Any
 
 from isoscope.engine.readings import Readings, View
 from isoscope.metrics.contextual_change import N_TYPES, changes_by_type, extremes
-from isoscope.models.layers.layer_profile import LayerProfile
+from isoscope.models.layers.layer_profile import SELF_SIMILARITY, LayerProfile
 from isoscope.models.layers.quantities import Quantity
 from isoscope.tables import Grid, shown
 
@@ -98,10 +98,15 @@ class LayerComparison(View):
         """Return the meaning of each column, the notes, and the tokens that changed most."""
         lines = [f"{one.title}: {one.meaning}" for one in self._columns_shown]
         lines += [f"note: {note}" for note in self.notes]
-        for verb, words in zip(("rises", "falls"), self.words(), strict=True) if self.changes else ():
+        for verb, words in zip(("rises", "falls"), self.words(), strict=True) if self._has_words else ():
             tokens = "  ".join(f"{name} {value:+.2f}" for name, value in words.items())
             lines.append(f"self-similarity {verb} most: {tokens or 'none'}")
         return lines
+
+    @property
+    def _has_words(self) -> bool:
+        """Whether the changes of token types are printed: where a self-similarity was asked for."""
+        return bool(self.changes) and any(SELF_SIMILARITY in name for name in self.before.metrics)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -121,14 +126,23 @@ class LayerComparison(View):
     def notes(self) -> tuple[str, ...]:
         """Remarks for the user."""
         notes = []
-        if self.before.type_names != self.after.type_names:
-            shared = len(set(self.before.type_names) & set(self.after.type_names))
+        before, after = _counted_types(self.before), _counted_types(self.after)
+        if before != after:
+            of_changes = (
+                f"; changes are those of {len(self.changes):,} frequent types" if self._has_words else ""
+            )
             notes.append(
-                f"the tokenizers differ: {shared:,} of {self.before.n_types:,} and {self.after.n_types:,} "
-                f"token types are in both, and changes are those of {len(self.changes):,} frequent types"
+                f"the tokens differ: of {len(before):,} and {len(after):,} token types, "
+                f"{len(before & after):,} are in both models{of_changes}"
             )
         if self.before.n_texts != self.after.n_texts:
             notes.append(
                 f"{self.before.n_texts:,} and {self.after.n_texts:,} texts were read, which are not the same"
             )
         return tuple(notes)
+
+
+def _counted_types(profile: LayerProfile) -> set[str]:
+    """Return the token types that are counted; special tokens, which may have other names, are not."""
+    counts = profile.type_counts.tolist()
+    return {name for name, count in zip(profile.type_names, counts, strict=True) if count}

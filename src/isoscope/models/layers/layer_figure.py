@@ -33,7 +33,7 @@ _LOG_RATIO = 0.05  # norms have a logarithmic axis where the smallest is below t
 
 
 def plot_layers(
-    profile: LayerProfile, metrics: str | Sequence[str] = "mean_cosine", *, ax: Axes | None = None
+    profile: LayerProfile, metrics: str | Sequence[str] | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Plot quantities of a `LayerProfile` by layer.
 
@@ -42,9 +42,12 @@ def plot_layers(
 
     Args:
         profile: the result of `measure_layers`.
-        metrics: the names of one or more quantities, such as "mean_cosine" and "lid".
+        metrics: the names of one or more quantities, such as "mean_cosine" and "lid"; by default mean_cosine,
+            or the first quantity of a profile without it.
         ax: Axes to draw on; by default those of a new figure.
     """
+    if metrics is None:
+        metrics = "mean_cosine" if "mean_cosine" in profile.metrics else profile.metrics[0]
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     ax = axes_for(ax)
     for name in names:

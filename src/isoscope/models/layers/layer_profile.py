@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WITH_SINKS, WITHOUT_SINKS = VIEWS = ("all tokens", "without sinks")
+SELF_SIMILARITY = "self_similarity"  # in the names of the quantities that compare occurrences of a type
 Values = dict[str, float | None]
 _MAIN = (  # the columns that are printed by default: they fit a terminal of 80 characters
     "mean_norm",
@@ -86,7 +87,8 @@ class LayerProfile(View):
     ) -> LayerProfile:
         """Return the profile of a run."""
         counts = plan.types.counts
-        if len(counts) and not bool((counts > 1).any()):
+        asked = any(SELF_SIMILARITY in reading.metric for reading in readings)
+        if asked and len(counts) and not bool((counts > 1).any()):
             notes = (*notes, "no token type occurs twice: self-similarity is undefined")
         return cls(
             model=states.name,
@@ -246,7 +248,7 @@ class LayerProfile(View):
             lines.append(f"attention sinks ({self.n_sinks:,} tokens): {'; '.join(self.sinks)}")
         return [*lines, *(f"note: {note}" for note in self.notes), self.speed()]
 
-    def plot(self, metrics: str | Sequence[str] = "mean_cosine", *, ax: Axes | None = None) -> Axes:
+    def plot(self, metrics: str | Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot quantities by layer on one Axes; see `isoscope.plots.plot_layers`."""
         from isoscope.models.layers.layer_figure import plot_layers
 

@@ -229,6 +229,7 @@ _OWN: dict[str, Callable[[LayerStatistics], Any]] = {
     "lid_cosine": lambda layer: layer.lid_cosine,
 }
 CLUSTER_QUANTITIES = {"n_clusters", "cluster_silhouette", "cluster_s_inter", "cluster_s_intra"}
+LOCAL_DIMENSIONS = {"lid", "lid_squared", "lid_cosine"}
 _WHY = dict.fromkeys(KNOWN, "which the tokens of a text do not have")
 
 

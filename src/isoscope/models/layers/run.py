@@ -17,6 +17,7 @@ from isoscope.arguments import as_mebibytes, parse_memory, renamed
 from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, ShapeError, check_seed
 from isoscope.kernels.workers import in_order
+from isoscope.metrics.isotropy import few_notes
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.forward import Layer, StateBatch
 from isoscope.models.language_models import LanguageModel
@@ -26,6 +27,7 @@ from isoscope.models.layers.opened import open_states, plans_of
 from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import (
     CLUSTER_QUANTITIES,
+    LOCAL_DIMENSIONS,
     LayerStatistics,
     Quantity,
     chosen_quantities,
@@ -146,7 +148,11 @@ def layers(
             bar.step(f"{what} through {states.name}{of_many}")
             found |= run.layers(group)
         readings = _readings(found, quantities, run, bar)
-    notes = [*states.notes, *_sample_notes(plan.n_sample, k), *_zero_notes(found)]
+    notes = [
+        *states.notes,
+        *_token_notes(plan, k, max(states.widths.values()), quantities),
+        *_zero_notes(found),
+    ]
     notes += [f"layer {layer}: {note}" for layer, (everyone, _) in found.items() for note in everyone.notes]
     if len(groups) > 1:
         within = f"{limit / 10**6:,.0f} MB"
@@ -312,14 +318,18 @@ def _streams(device: torch.device) -> tuple[torch.cuda.Stream, ...]:
     return tuple(torch.cuda.Stream(device) for _ in range(_CUDA_WORKERS))
 
 
-def _sample_notes(n: int, k: int) -> list[str]:
+def _token_notes(plan: LayerPlan | OpenPlan, k: int, n_dims: int, quantities: list[Quantity]) -> list[str]:
+    """Return notes on quantities that few tokens make too low, or undefined."""
+    names, n = {one.name for one in quantities}, plan.n_sample
+    notes = few_notes(plan.n_counted, n_dims) if "isoscore" in names else []
+    if not names & LOCAL_DIMENSIONS:
+        return notes
+    more = "pass more texts" if n == plan.n_counted else "raise `sample`"
     if n <= k + 1:
-        return [f"{n:,} tokens are too few for {k} neighbours: no local dimension"]
-    if n < _FEW_FOR_LID * k:
-        return [
-            f"{k} neighbours among {n:,} tokens reach far: the local dimension reads low; hold more tokens"
-        ]
-    return []
+        notes.append(f"{n:,} tokens are too few for {k} neighbours: no local dimension; {more}")
+    elif n < _FEW_FOR_LID * k:
+        notes.append(f"{k} neighbours among {n:,} tokens reach far: the local dimension reads low; {more}")
+    return notes
 
 
 def _zero_notes(found: Mapping[Layer, tuple[LayerStatistics, LayerStatistics]]) -> list[str]:
