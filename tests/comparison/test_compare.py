@@ -225,7 +225,7 @@ def test_a_row_that_became_zero_has_an_overlap_of_0(rng: np.random.Generator, n:
     first, second, third = (note for note in found.notes if note.startswith("zero vectors"))
     assert first.startswith("zero vectors in A (old) alone: 1 row (7, counted from 0); they count")
     assert second.startswith(f"zero vectors in B alone: {n // 10 - 1} rows (0, 10, 20, 30, 40, …, counted")
-    assert third.endswith("in both: 1 row (250, counted from 0); the overlap leaves them out")
+    assert third.endswith("in both: 1 row (250, counted from 0); they are left out of the overlap")
     assert not found.check(parse_gates([f"overlap>={(overlap + alone) / 2}"]))[0].passed
 
 
@@ -324,7 +324,9 @@ def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int
     found = compare(A, B, metrics="mean_norm")
     assert found.k == k
     said = [note for note in found.notes if "not 10" in note]
-    assert said == ([f"the overlap is over {k} neighbours, not 10: {n} rows are few"] if k < 10 else [])
+    assert said == (
+        [f"the overlap uses {k} neighbours instead of 10, because there are only {n} rows"] if k < 10 else []
+    )
     assert (
         found.to_dict()["correspondences"]
         == compare(A, B, metrics="mean_norm", k=k).to_dict()["correspondences"]

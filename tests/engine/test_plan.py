@@ -65,7 +65,7 @@ def test_many_rows_have_estimated_errors(monkeypatch: pytest.MonkeyPatch, tmp_pa
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr("isoscope.engine.plan.LEFT_OUT_ROWS", 100)
     found = plan("isoscore", iso.open_vectors(tmp_path / "X.npy"))
-    assert found.estimated["standard errors"].endswith("known to ± 14 %; exact up to 100")
+    assert found.estimated["standard errors"].endswith("accurate to ± 14 % (exact up to 100 vectors)")
     assert "estimated" in str(found)
     assert plan("isoscore", iso.Space(X)).estimated == {}
 

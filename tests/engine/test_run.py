@@ -214,7 +214,7 @@ def test_memory_that_is_none(memory: Any, shards: Path) -> None:
 
 def test_options_go_with_files(vectors: np.ndarray) -> None:
     for options in ({"memory": "1GB"}, {"scheduler": "local"}, {"checkpoint": "x"}, {"skip_bad": True}):
-        with pytest.raises(InputError, match="go with files or a dask array"):
+        with pytest.raises(InputError, match="work only with files and dask arrays"):
             iso.measure(vectors, **options)
 
 

@@ -277,7 +277,7 @@ def test_bad_files(tmp_path: Path) -> None:
     X, y, _ = spaces()["blobs in the plane"]
     with pytest.raises(InputError, match="`labels` is missing; name them in open_vectors"):
         iso.metrics.estimate_silhouette(Blocks(X, None))
-    with pytest.raises(ShapeError, match="`labels` has 2000 entries for more vectors"):
+    with pytest.raises(ShapeError, match="`labels` has 2000 entries, but there are more vectors"):
         iso.metrics.estimate_silhouette(Blocks(X, None), y[:2000])
     with pytest.raises(ShapeError, match="`labels` has 3000 entries for 2900 vectors"):
         iso.metrics.estimate_silhouette(Blocks(X[:2900], None), y)

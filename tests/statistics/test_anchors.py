@@ -10,7 +10,7 @@ from isoscope.labels import as_labels
 from isoscope.space import Space
 from isoscope.statistics import anchors as module
 from isoscope.statistics.anchors import AnchorRows
-from isoscope.statistics.rows import FileRows, HeldRows, as_rows, is_read
+from isoscope.statistics.rows import FileRows, HeldRows, as_rows, is_streamed
 
 
 def brute_force(X: torch.Tensor, codes: torch.Tensor, index: torch.Tensor):
@@ -170,7 +170,7 @@ def test_rows_of_a_file_come_in_the_order_asked_for() -> None:
 
 
 def test_what_is_read_in_blocks() -> None:
-    assert is_read(File(torch.zeros(2, 2)))
-    assert not is_read(Space(np.eye(2)))  # has blocks too, but is in memory
-    assert not is_read(np.eye(2))
+    assert is_streamed(File(torch.zeros(2, 2)))
+    assert not is_streamed(Space(np.eye(2)))  # has blocks too, but is in memory
+    assert not is_streamed(np.eye(2))
     assert isinstance(as_rows(np.eye(2), 2), HeldRows)

@@ -54,15 +54,18 @@ def encode(
 
     A model of your own, on a GPU: `isoscope encode docs.jsonl --model ./my-model --device cuda -o docs.npy`
 
-    Then measure them: `isoscope measure reviews.parquet --labels label`
+    Then measure them (the labels are now in the column `label`): `isoscope measure reviews.parquet --labels
+    label`
     """
     from isoscope.io.writers import save, write_blocks
 
     if output.exists() and file.exists() and output.samefile(file):
-        raise InputError(f"{output} is the file of texts; write the vectors to another", argument="output")
+        raise InputError(
+            f"{output} is the input file; choose another file for the vectors", argument="output"
+        )
     if labels is not None and output.suffix.lower() == ".npy":
         raise InputError(
-            "cannot be written to .npy, which has vectors only",
+            "cannot be written to a .npy file, which holds only vectors",
             argument="labels",
             hint="write a .parquet file",
         )

@@ -21,8 +21,8 @@ def frontier(
         str | None,
         typer.Option(
             "--clusters",
-            help="Instead of labels: so many clusters by k-means, or `auto` for as many as the silhouette "
-            "speaks for.",
+            help="Use k-means clusters instead of labels: their number, or `auto` for the number with the "
+            "best silhouette.",
             metavar="K|auto",
         ),
     ] = None,
@@ -30,12 +30,14 @@ def frontier(
         list[Path] | None,
         typer.Option(
             "--run",
-            help="A folder of `isoscope train` that followed isoscore and between_share; repeatable.",
+            help="A folder written by `isoscope train -m isoscore,between_share`; may be repeated.",
             metavar="FOLDER",
         ),
     ] = None,
     output: Annotated[Path | None, written_file("--output", "-o", help="Figure: .png, .pdf or .svg.")] = None,
-    top: Annotated[int, typer.Option("--top", help="Labels and directions to list, each.", metavar="N")] = 5,
+    top: Annotated[
+        int, typer.Option("--top", help="How many labels, and how many directions, to list.", metavar="N")
+    ] = 5,
     source: InputOptions,
     seed: Seed = 0,
     json: Json = False,
@@ -43,12 +45,13 @@ def frontier(
     """Compute the highest isotropy that vectors with these labels can have, and how far FILE is below it.
 
     The share of the variance that lies between labels sets an exact ceiling on IsoScore: clusters that are
-    far apart make a space less isotropic. The output has the score and the ceiling as measured and with the
-    bias of small samples removed, then the labels and directions that make the vectors less isotropic.
+    far apart make a space less isotropic. The output gives the score and the ceiling, each as measured and
+    without small-sample bias. It then lists the labels and directions that make the vectors less isotropic.
 
     **Examples**
 
-    Where labelled vectors lie: `isoscope frontier vectors.npy --labels labels.txt -o frontier.png`
+    How close labelled vectors are to the ceiling: `isoscope frontier vectors.npy --labels labels.txt -o
+    frontier.png`
 
     Clusters instead of labels: `isoscope frontier vectors.npy --clusters auto`
 

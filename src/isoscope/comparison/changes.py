@@ -9,7 +9,7 @@ from typing import Any
 from isoscope.results import plain
 
 Interval = tuple[float, float]
-_LEVEL = 0.05  # of the p-values
+_LEVEL = 0.05  # significance level: a smaller p-value counts as a difference
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class SliceChange(Change):
         meaning: what the value for B means, in words; the reason where a value is undefined.
         slice: the name of the slice.
         n: the number of its rows.
-        p_value: of no change, two-sided, adjusted by Holm for all changes that are tested.
+        p_value: the two-sided p-value of the hypothesis that nothing changed, adjusted by Holm's method for
+            the number of changes that are tested.
     """
 
     slice: str = ""
@@ -76,12 +77,13 @@ class SliceChange(Change):
 
 @dataclass(frozen=True)
 class SliceOverlap:
-    """The overlap of neighbours of the rows of one slice, searched among all rows; None without such rows.
+    """How many nearest neighbours the rows of one slice keep. Neighbours are searched among all rows.
 
     Attributes:
         slice: the name of the slice.
         n: the number of its rows.
-        overlap, interval: the share of neighbours that both spaces have, and its 95 % interval.
+        overlap, interval: the share of nearest neighbours that are the same in both spaces, and its 95 %
+            interval; None if the slice has no rows to compare.
     """
 
     slice: str
@@ -114,9 +116,9 @@ class MovedRow:
 
     Attributes:
         row: the number of the row in A.
-        overlap: the share of its nearest neighbours that both spaces have.
-        displacement: its distance between the spaces after the best rotation; 1 on average for unrelated
-            spaces.
+        overlap: the share of its nearest neighbours that are the same in both spaces.
+        displacement: how far the row is from its place in the other space, after the best rotation; 1 on
+            average for unrelated spaces.
         label, text: its label and text, where they are known.
         id: its id, where rows were matched by ids.
         zero: "A" or "B" where it is a zero vector in this space alone, and has no cosine there.

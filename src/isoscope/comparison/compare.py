@@ -29,7 +29,7 @@ from isoscope.statistics.gathered import Statistics
 
 _N_NEIGHBORS = 10
 _LISTED = 5  # row numbers in a note
-_MANY = 20_000  # rows from which on the progress bar is shown at once
+_MANY = 20_000  # with more rows than this, the progress bar is shown immediately
 
 
 def compare(
@@ -52,13 +52,14 @@ def compare(
 ) -> Comparison:
     """Compare two spaces of the same items: what changed, by how much, and for which items.
 
-    The comparison has the metrics of both spaces with the 95 % interval of the difference, from a jackknife
-    that leaves groups of rows out of both spaces at once. It also has linear CKA, the Procrustes distance,
-    the overlap of nearest neighbours, and the rows and labels whose neighbours changed most.
+    The comparison has the metrics of both spaces with the 95 % interval of the difference. The intervals come
+    from a jackknife: the difference is recomputed with one group of rows left out of both spaces at a time.
+    It also has linear CKA, the Procrustes distance, the overlap of nearest neighbours, and the rows and
+    labels whose neighbours changed most.
 
     Args:
         A, B: (n, d) and (n, e) vectors in any array, paths, data frames, Spaces, opened files, or
-            Measurements, whose statistics are used again. Row i is the same item in both.
+            Measurements (their statistics are reused). Row i is the same item in both.
         labels: one label for each row of A, or the name of a column of A or of a file; by default those of A,
             else those of B.
         texts: one text for each row of A, or a name as for labels, shown for rows that moved; by default
@@ -67,7 +68,8 @@ def compare(
             without a match are left out. By default rows are matched by a column named id, ids, _id, key or
             uuid that has the same unique values in another order in B; "none" keeps the order.
         metrics: names or families, as for `measure`; None for the default set.
-        k: the number of nearest neighbours; None for 10, or half of the other rows where that is less.
+        k: the number of nearest neighbours; by default 10, or half the number of other rows if that is
+            smaller.
         metric: the distance between neighbours, "cosine" or "euclidean".
         n_moved: how many rows and labels to list.
         errors: also compute intervals.
@@ -75,9 +77,10 @@ def compare(
         progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several; a pair for A and B.
         device: the device to compute on, such as "cuda"; by default that of the vectors.
-        by: also compare each slice of the rows: a column of A, several, one value a row, or values by name,
-            as for `measure`. Every slice has its changes with intervals and p-values, adjusted by Holm for
-            their number, and its overlap; the worst slice comes first.
+        by: also compare slices of the rows. Give a column of A, several columns, one value per row, or a
+            mapping of names to values, as for `measure`. Each slice has its changes, with intervals and
+            p-values (Holm-adjusted for the number of tests), and its neighbour overlap; the worst slice
+            comes first.
 
     >>> import numpy as np
     >>> A = np.random.default_rng(0).normal(size=(200, 6))
@@ -89,23 +92,23 @@ def compare(
     check_seed(seed)
     columns = vectors if isinstance(vectors, tuple) else (vectors, vectors)
     is_kept = isinstance(ids, str) and ids == KEEP_ORDER
-    named = _named(labels, texts)  # in B they are no dimensions either
+    named = _named(labels, texts)  # these columns are not dimensions, in B too
     sliced = by if isinstance(by, tuple) else (by,)
     reordered = (
         reordered_column(A, B, vectors=columns, apart=_named(labels, texts, *sliced)) if ids is None else None
     )
     if is_kept or reordered is not None:
         ids = reordered.values if reordered is not None and reordered.is_id else None
-    both = (ids, ids) if ids is None or isinstance(ids, str) else ids
-    if len(both) != 2:
+    id_pair = (ids, ids) if ids is None or isinstance(ids, str) else ids
+    if len(id_pair) != 2:
         raise InputError(
-            f"has {len(both)} entries",
+            f"has {len(id_pair)} entries",
             argument="ids",
             hint="pass a column, or a pair of columns, files or values",
         )
     of_a, of_b = (
-        {"seed": seed, "vectors": column, "device": device, "apart": [*named, *_named(own)]}
-        for column, own in zip(columns, both, strict=True)
+        {"seed": seed, "vectors": column, "device": device, "apart": [*named, *_named(side_ids)]}
+        for column, side_ids in zip(columns, id_pair, strict=True)
     )
     first_shelf, slices, columns_by = sliced_shelf_of(A, by, labels=labels, texts=texts, **of_a)
     second_shelf = shelf_of(B, **{**of_b, "apart": [*of_b["apart"], *columns_by]})
@@ -117,8 +120,8 @@ def compare(
         None
         if ids is None
         else tuple(
-            rows_of(X, own, "ids", vectors=column, apart=[*named, *columns_by])
-            for X, own, column in zip((A, B), both, columns, strict=True)
+            rows_of(X, side_ids, "ids", vectors=column, apart=[*named, *columns_by])
+            for X, side_ids, column in zip((A, B), id_pair, columns, strict=True)
         ),
     )
     shelves = matched.first, matched.second
@@ -126,7 +129,7 @@ def compare(
     if slices is not None and ids is not None:
         slices = Labels(slices.codes[torch.tensor(matched.rows[0])], slices.names).seen()
     n = len(first)
-    # at most half of the other rows: all of them would be neighbours in any space
+    # at most half of the other rows: with k near n, all spaces would share their neighbours
     n_neighbors = max(1, min(_N_NEIGHBORS, (n - 1) // 2)) if k is None else k
     a, b = (measure(one, metrics=metrics, errors=False, seed=seed, progress=progress) for one in shelves)
     notes = [] if reordered is None else [reordered.note]
@@ -145,7 +148,8 @@ def compare(
         notes += [*matched.zero_notes(moved), *moved.notes]
         if n_neighbors < _N_NEIGHBORS and k is None:
             notes.append(
-                f"the overlap is over {n_neighbors} neighbours, not {_N_NEIGHBORS}: {n} rows are few"
+                f"the overlap uses {n_neighbors} neighbours instead of {_N_NEIGHBORS}, because there are "
+                f"only {n} rows"
             )
         bar.step("intervals")
         half_widths: dict[str, float] = {}
@@ -165,7 +169,7 @@ def compare(
             part = f" over a random {m:,} of the {n:,} rows" if m < n else ""
             notes.append(
                 f"the 95 % intervals are from a jackknife with {groups.n_groups} groups of rows{part} "
-                f"(seed {seed}); each interval holds for one metric by itself"
+                f"(seed {seed}); the intervals are not adjusted for the number of metrics"
             )
         changed: list[SliceChange] = []
         if slices is not None:
@@ -184,7 +188,7 @@ def compare(
         Change(before.name, before.value, after.value, None, after.meaning)
         for before, after in zip(a.readings, b.readings, strict=True)
     )
-    overlap = moved.reason or f"share of the {moved.k} nearest neighbours ({metric}) that both spaces have"
+    overlap = moved.reason or f"share of the {moved.k} nearest neighbours ({metric}) that are the same"
     return Comparison(
         a=a,
         b=b,
@@ -215,7 +219,7 @@ def _named(*given: Any) -> list[str]:
 def _refuse_weights(shelf: Statistics, side: str) -> None:
     if shelf.space.weights is not None:
         raise InputError(
-            "has weights, and a comparison counts every row once", argument=side, hint="leave the weights out"
+            "has weights, but `compare` counts every row once", argument=side, hint="leave the weights out"
         )
 
 
@@ -254,7 +258,9 @@ class _Matched:
             names = [str(self.rows[0][row]) if self.ids is None else self.ids[row] for row in places]
             listed = ", ".join(names) + (", …" if len(zero) > _LISTED else "")
             listed = f"{listed}, counted from 0" if self.ids is None else f"ids {listed}"
-            counts = "the overlap leaves them out" if where == "both" else "they count as an overlap of 0"
+            counts = (
+                "they are left out of the overlap" if where == "both" else "they count as an overlap of 0"
+            )
             yield f"zero vectors in {where}: {counted(len(zero), 'row')} ({listed}); {counts}"
 
 

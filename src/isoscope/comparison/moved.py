@@ -27,7 +27,8 @@ class Moved:
     """How the neighbours of rows changed.
 
     Attributes:
-        overlap, interval: the share of nearest neighbours that both spaces have, and its 95 % interval.
+        overlap, interval: the share of nearest neighbours that are the same in both spaces, and its 95 %
+            interval.
         rows, labels: the rows and labels that moved most.
         notes: notes for the reader.
         k: the number of nearest neighbours.
@@ -156,7 +157,7 @@ def wide_neighbors(
 def shares_left_out(
     neighbors: tuple[Neighbors, Neighbors], groups: Groups, searched: Tensor, *, k: int
 ) -> Iterator[Tensor]:
-    """Yield without each group, (m,) the share of neighbours that both spaces have; NaN for its own rows.
+    """Yield without each group, (m,) the share of neighbours that are the same; NaN for its own rows.
 
     Without a group, the neighbours of a row are the first k of its remaining ones.
 

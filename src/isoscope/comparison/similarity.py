@@ -29,7 +29,7 @@ MEASURES: dict[str, tuple[tuple[float, float], str]] = {
     "cka": ((0.0, 1.0), "linear CKA: 1 for the same space; too high where rows are few"),
     "rsa": ((-1.0, 1.0), "rank correlation of distances: 1 for the same order, 0 for unrelated spaces"),
     "procrustes": ((0.0, math.sqrt(2)), "Procrustes distance: 0 for the same space, √2 for unrelated spaces"),
-    "overlap": ((0.0, 1.0), "share of the nearest neighbours that both spaces have"),
+    "overlap": ((0.0, 1.0), "share of the nearest neighbours that are the same in both spaces"),
 }
 SAMPLE = 2500
 _MAX_COLUMNS = 12  # that a terminal has room for

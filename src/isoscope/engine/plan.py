@@ -32,22 +32,22 @@ from isoscope.statistics.declared import declared, streamed, weighted, with_prer
 from isoscope.tables import Grid
 
 _FIRST_ROWS = 64  # read before the rest, to know what there is
-# what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
+# a space is loaded if _COPIES times its size (vectors, sorted copy, statistics) fits in this share of memory
 _SHARE_OF_MEMORY = 0.5
 _COPIES = 4
-_REST_TIMES = 10  # EXACT_PAIRS, for what needs all vectors of the rows outside each slice
-EXACT_PAIRS = 20_000**2  # pairs of rows that are met for a page: a second or two on two cores
+_OUTSIDE_TIMES = 10  # times EXACT_PAIRS that comparing each slice with all other rows may cost
+EXACT_PAIRS = 20_000**2  # most pairs computed exactly for a page: one or two seconds on two cores
 TOLERANCE = 5e-4  # half the 95 % interval of an estimated mean silhouette
-LABEL_TOLERANCE = 5e-3  # likewise of a label's mean, which has fewer rows
+LABEL_TOLERANCE = 5e-3  # the same for a label's mean, which has fewer rows
 
 
 @dataclass(frozen=True)
 class SilhouettePolicy:
-    """Whether a silhouette is taken over all pairs of rows or estimated, and how closely.
+    """Whether a silhouette is computed over all pairs of rows or estimated, and how accurately.
 
     Attributes:
-        exact: whether every pair is met.
-        limit: the number of rows up to which that is so.
+        exact: whether every pair of rows is computed.
+        limit: the largest number of rows for which it is exact.
         tolerance: half the width of the 95 % interval of an estimate.
     """
 
@@ -64,14 +64,14 @@ class SilhouettePolicy:
 def silhouette_policy(n_rows: int, *, times: int = 1, by_label: bool = False) -> SilhouettePolicy:
     """Decide between the exact silhouette of n_rows vectors and its estimate, for pages and figures.
 
-    `measure` itself is exact at any size; a page that waits for the number is not. The limit and the
-    tolerance follow from one bound on the work: where several silhouettes are taken, fewer pairs are left
-    for each, and an estimate, whose work goes with 1 / tolerance², is as much wider.
+    `measure` is always exact. A page must appear quickly, so it estimates large silhouettes. The total work
+    is bounded: for several silhouettes the limit is lower, and the tolerance grows with √times, because an
+    estimate costs 1 / tolerance².
 
     Args:
         n_rows: how many vectors are compared.
-        times: how many silhouettes of so many vectors are taken.
-        by_label: whether the mean of every label is wanted, not that of all rows.
+        times: how many silhouettes of that many vectors are computed.
+        by_label: whether the mean of each label is needed, not that of all rows.
 
     >>> silhouette_policy(10_000).exact, silhouette_policy(10_000, times=7).exact
     (True, False)
@@ -88,21 +88,23 @@ class Plan(Result):
     """What will be measured, and how.
 
     Attributes:
-        metrics: those that are measured, in the order of tables.
-        statistics: the names of what is taken, by when: "first pass", "second pass", "strips" (every pair of
-            rows, strip by strip) and "whole" (of all vectors at once).
-        where: "memory", where the vectors are at hand; "loaded", where they have to be; else "streamed".
-        in_parts: whether the source is passed over part by part and never held, whatever it takes.
+        metrics: the metrics that are measured, in the order of the table.
+        statistics: the names of the statistics, keyed by when they are computed: "first pass", "second pass",
+            "strips" (every pair of rows, strip by strip) and "whole" (all vectors at once).
+        where: "memory" if the vectors are in memory already, "loaded" if they must be loaded, "streamed" if
+            they are read in blocks.
+        in_parts: whether the source is read in parts and never held in memory as a whole.
         estimated: what is not exact, by name, with its limit and tolerance in words.
         left_out: what is not measured, and why.
-        by: the slice of every row, or the columns that name it; None for all rows together.
-        columns_by: the names of those columns, where they have names.
-        rests: whether what needs all vectors at once is also taken of the rows outside each slice.
-        errors: whether standard errors are taken.
-        first: the first rows, which say what is known of each.
-        n_rows, n_dims: of the source; n_rows is None where only reading to the end tells.
-        scale: memory, scheduler, checkpoint, bad files.
-        seed: of everything sampled.
+        by: the slice of each row, or the columns that define the slices; None if rows are not sliced.
+        columns_by: the names of those columns, if they have names.
+        also_outside: whether metrics that need all vectors at once are also computed for the rows outside
+            each slice.
+        errors: whether standard errors are computed.
+        first: the first rows; they show which columns (labels, texts, …) exist.
+        n_rows, n_dims: the size of the source; n_rows is None if it is known only after reading everything.
+        scale: the options for large sources: memory, scheduler, checkpoint and skip_bad.
+        seed: the seed of everything that is sampled.
     """
 
     metrics: tuple[Metric, ...]
@@ -113,7 +115,7 @@ class Plan(Result):
     left_out: tuple[str, ...]
     by: By | None
     columns_by: tuple[str, ...]
-    rests: bool
+    also_outside: bool
     errors: bool
     first: Space
     n_rows: int | None
@@ -123,7 +125,7 @@ class Plan(Result):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Every statistic that is taken."""
+        """Every statistic that is computed."""
         return frozenset().union(*self.statistics.values())
 
     @cached_property
@@ -184,9 +186,9 @@ class Plan(Result):
         if self.by is not None:
             named = ", ".join(self.columns_by) or "the values given"
             rows.append(("slices", f"by {named}, each beside the rows outside it"))
-        rows.append(("standard errors", "where they are known" if self.errors else "none"))
-        met = any(declared()[name].of_pairs for name in self.needs)
-        rows.append(("exact", "every value" + (", silhouettes over all pairs of rows" if met else "")))
+        rows.append(("standard errors", "where a formula is known" if self.errors else "none"))
+        pairs = any(declared()[name].of_pairs for name in self.needs)
+        rows.append(("exact", "every value" + (", silhouettes over all pairs of rows" if pairs else "")))
         rows += [("estimated", f"{what}: {how}") for what, how in self.estimated.items()]
         if self.cost is not None:
             if self.where != "memory":
@@ -223,15 +225,15 @@ def plan(
     budget: the most memory to take, `memory` of `measure`.
 
     Raises:
-        InputError: a metric asked for by name cannot be measured so, or nothing is left.
+        InputError: a metric requested by name cannot be measured this way, or no metric is left.
 
     >>> found = plan("isoscore", Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     >>> found.where, found.statistics["first pass"]
     ('memory', ('directions', 'moments'))
     """
     scale = Scale(parse_memory(budget), scheduler, None if checkpoint is None else Path(checkpoint), skip_bad)
-    bounded = _is_bounded(source, scale)
-    first = _first_block(source, in_parts=bounded, skip_bad=skip_bad)
+    in_parts = _is_in_parts(source, scale)
+    first = _first_block(source, in_parts=in_parts, skip_bad=skip_bad)
     if first.n_dims < 2:
         raise ShapeError(
             "has vectors of 1 dimension; a space needs at least 2",
@@ -251,20 +253,20 @@ def plan(
         if slices is not None
         else {name for name, statistic in declared().items() if statistic.of_pairs}
     )
-    if bounded:
+    if in_parts:
         why = "needs all vectors in memory at once"
         chosen, left_out = _without(chosen, left_out, metrics, streamed() | by_strips, why)
     needs = _needs(chosen, columns, errors=errors)
-    if bounded:  # an error that looks at the vectors again reads them again
+    if in_parts:  # an error that looks at the vectors again reads them again
         needs &= streamed() | by_strips
     wanted = with_prerequisites(needs)
     at_once = sorted(wanted - streamed())
-    where = "memory" if isinstance(source, Space) else "streamed" if bounded or not at_once else "loaded"
+    where = "memory" if isinstance(source, Space) else "streamed" if in_parts or not at_once else "loaded"
     statistics = {
         "first pass": tuple(sorted(n for n in wanted & streamed() if not declared()[n].builds_on)),
         "second pass": tuple(sorted(n for n in wanted & streamed() if declared()[n].builds_on)),
-        "strips": tuple(at_once) if bounded else (),
-        "whole": () if bounded else tuple(at_once),
+        "strips": tuple(at_once) if in_parts else (),
+        "whole": () if in_parts else tuple(at_once),
     }
     n = source.n_rows
     n_slices = slices.n_labels if isinstance(slices, Labels) else 1
@@ -272,33 +274,33 @@ def plan(
         metrics=tuple(chosen),
         statistics=statistics,
         where=where,
-        in_parts=bounded,
+        in_parts=in_parts,
         estimated=_estimated(wanted, n, where, scale),
         left_out=tuple(left_out),
         by=slices,
         columns_by=columns_by,
-        rests=n is not None and n_slices * n * n <= _REST_TIMES * EXACT_PAIRS,
+        also_outside=n is not None and n_slices * n * n <= _OUTSIDE_TIMES * EXACT_PAIRS,
         errors=errors,
         first=first,
         n_rows=n,
         n_dims=first.n_dims,
-        scale=scale if bounded else Scale(),
+        scale=scale if in_parts else Scale(),
         seed=seed,
     )
 
 
-def _is_bounded(source: Source, scale: Scale) -> bool:
-    """Return whether a source is read part by part and never held: on request, or as it exceeds memory."""
+def _is_in_parts(source: Source, scale: Scale) -> bool:
+    """Return whether a source is read in parts: the caller asked for it, or it does not fit in memory."""
     if isinstance(source, Space):
         if scale.asked:
             raise InputError(
-                "memory, scheduler, checkpoint and skip_bad go with files or a dask array; X is in "
-                "memory: save it, and pass open_vectors(…)"
+                "memory, scheduler, checkpoint and skip_bad work only with files and dask arrays",
+                hint="save X, an array in memory, to a file and pass open_vectors(FILE)",
             )
         return False
     if isinstance(source, DaskVectors) or scale != Scale(memory=scale.memory):
         return True
-    # nothing but memory is a matter, and that may be enough
+    # at most `memory` was given: read in parts only if the vectors do not fit
     limit = int(_SHARE_OF_MEMORY * physical_bytes())
     if scale.memory is not None:
         limit = scale.memory - resident_bytes()
@@ -308,7 +310,7 @@ def _is_bounded(source: Source, scale: Scale) -> bool:
 
 
 def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
-    """Return the first rows that can be read; of many files, those of one: not all labels are read."""
+    """Return the first readable rows. Of many files only one is opened, so that not all labels are read."""
     if isinstance(source, Space):
         return source
     parts = source.parts(sys.maxsize) if in_parts else [source]
@@ -321,7 +323,7 @@ def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
 def _without(
     chosen: list[Metric], left_out: list[str], metrics: Any, available: Collection[str], why: str
 ) -> tuple[list[Metric], list[str]]:
-    """Return the metrics that need only the statistics at hand; another one asked for by name is an error."""
+    """Return the metrics that need only available statistics; raise if one requested by name is dropped."""
     names = [] if metrics is None else named(metrics)
     gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= set(available)]
     for metric in gone:
@@ -367,7 +369,7 @@ def _needs(chosen: list[Metric], columns: set[str], *, errors: bool) -> set[str]
 
 
 def _estimated(wanted: set[str], n: int | None, where: str, scale: Scale) -> dict[str, str]:
-    """Return what is estimated: standard errors of more rows than are left out one by one."""
+    """Return what is estimated: the standard errors, with more rows than are left out one at a time."""
     most = scale.rows_left_out() or LEFT_OUT_ROWS
     if (
         where != "streamed"
@@ -377,8 +379,8 @@ def _estimated(wanted: set[str], n: int | None, where: str, scale: Scale) -> dic
     ):
         return {}
     return {
-        "standard errors": f"of isotropy and cosines from a sample of about {most:,} of {n:,} vectors, known "
-        f"to ± {sample_precision(most):.2g} %; exact up to {most:,}"
+        "standard errors": f"those of isotropy and cosines, from a sample of about {most:,} of {n:,} "
+        f"vectors, accurate to ± {sample_precision(most):.2g} % (exact up to {most:,} vectors)"
     }
 
 

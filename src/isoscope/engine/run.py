@@ -207,7 +207,7 @@ class Work:
             n_drawn = round(share * n_rows)
             notes.append(
                 f"standard errors of isotropy and cosines are from a sample of about {n_drawn:,} of "
-                f"{n_rows:,} vectors (seed {self._seed}), and known to ± {sample_precision(n_drawn):.2g} %"
+                f"{n_rows:,} vectors (seed {self._seed}), accurate to ± {sample_precision(n_drawn):.2g} %"
             )
         return notes if self._saved is None else [*notes, *self._saved.notes()]
 

@@ -108,7 +108,7 @@ def measure_slices(
         for metric in plan.metrics:
             reading = read(metric, shelves[inside])
             rest = None
-            if outside in shelves and (plan.rests or not metric.needs & whole()):
+            if outside in shelves and (plan.also_outside or not metric.needs & whole()):
                 rest = read(metric, shelves[outside])
             n_rest = int(statistics[outside]["moments"].count) if rest else 0
             readings.append(_compared(reading, rest, named, n, n_rest, tests=not metric.biased_by_rows))

@@ -1,12 +1,12 @@
-"""Tiles of squared distances between all pairs of rows, exact where float32 algebra would not be.
+"""Squared distances between all pairs of rows, in tiles, accurate even where float32 would cancel.
 
 A tile is one product. With e the centre of the tile of b, a' = a − e and b' = b − e,
 
     ‖a − b‖² = ‖a'‖² + ‖b'‖² − 2 a'·b'
 
-so the rows (−2a', ‖a'‖², 1) against (b', 1, ‖b'‖²) give it with nothing left to add. Rows are sorted by
-cluster; a tile inside one cluster is centred on it, so collapsed clusters lose nothing. Pairs still too
-close for the algebra (duplicates, tiny clusters) are taken again by direct difference in float64.
+so one matrix product of the rows (−2a', ‖a'‖², 1) with the rows (b', 1, ‖b'‖²) gives the whole tile. Rows
+are sorted by cluster; a tile inside one cluster is centred on it, so collapsed clusters lose no precision.
+Pairs that are still too close (duplicates, tiny clusters) are recomputed by direct difference in float64.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from isoscope.labels import Labels
 
 R = TypeVar("R")
 
-Progress = Callable[[float], None]  # told the share of the work that is done
+Progress = Callable[[float], None]  # is called with the share of the work that is done
 _L2_BYTES = torch.cpu.get_capabilities().get("l2_cache_size") or 2**20
-# Measured on cores with 1 and 2 MB of L2: products take as long in tiles of 384 to 900 rows, and all around
-# them least from 640 to 768. A smaller cache wants smaller tiles, which have to stay near it.
+# Measured on cores with 1 and 2 MB of L2: matrix products take the same time in tiles of 384 to 900 rows; the
+# work around them is fastest from 640 to 768. A smaller cache needs smaller tiles, which must fit in it.
 TILE_ROWS = 768 if _L2_BYTES >= 2**20 else 512
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
-_FEW_CLUSTERS = 16  # in a tile; up to here a sum for each costs less than a transposed copy of the tile
-_TILES_A_WORKER = 4  # that are centred, or starting a thread costs more than it saves
-_SPREAD_ROWS = 16  # looked at for the spread of a tile
-_FAR = 1e15  # distances further apart than so many times have squares at both ends of float32
-_UNIT_ROWS = 256  # looked at for the unit of length
+_FEW_CLUSTERS = 16  # in a tile; up to here one sum per cluster is cheaper than a transposed copy
+_TILES_PER_THREAD = 4  # at least, when centring: with fewer, starting a thread costs more than it saves
+_SPREAD_ROWS = 16  # sampled to estimate the spread of a tile
+_FAR = 1e15  # if distances differ by more than this factor, float32 cannot hold both squares
+_UNIT_ROWS = 256  # sampled to choose the unit of length
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,9 @@ class Arranged:
         augmented: (n, d + 2) rows (b', 1, ‖b'‖²), sorted, about their tile's centre, in units.
         centers: (C, d) float64; the first is the common centre of mixed tiles, zero.
         center_of: (number of tiles,) which centre each tile has.
-        unit: length that one stands for.
-        cut: where given, points of clusters before it meet those of the other clusters, and no others.
+        unit: the length that the number 1 stands for.
+        cut: if given, only pairs with one point in a cluster before `cut` and one in a later cluster are
+            computed.
     """
 
     points: Tensor
@@ -163,9 +164,9 @@ class Arranged:
     ) -> Iterator[tuple[Tile, Tile, R]]:
         """Yield the result of `reduce` for the squared distances of every pair of tiles, in order.
 
-        Each unordered pair of tiles comes once if symmetric. The tensor `reduce` is given is scratch, to
-        be overwritten at will; distances of a row to itself are zero; units are unit². On the CPU every
-        core makes and reduces tiles by itself.
+        Each unordered pair of tiles comes once if symmetric. `reduce` may overwrite the tensor that it
+        receives. Distances of a row to itself are zero; distances are in units of `unit`². On the CPU each
+        core computes and reduces its own tiles.
         """
         n_workers = 1 if self.points.is_cuda else torch.get_num_threads()
         run = self._reduced if n_workers > 1 else full_precision(self._reduced)
@@ -221,13 +222,13 @@ class Arranged:
             tile.fill_diagonal_(scale)
         near = NEAR[tile.dtype] * scale
         if scale > 0 and float(tile.amin()) < near:
-            self._mend(tile, rows, columns, near)
+            self._recompute_close(tile, rows, columns, near)
         if i == j:
             tile.fill_diagonal_(0.0)
         return tile
 
     def _left_rows(self, i: int, center: int) -> tuple[Tensor, float]:
-        """(−2a', ‖a'‖², 1) of tile i about a centre, and the largest ‖a'‖²; kept while they are asked for."""
+        """(−2a', ‖a'‖², 1) of tile i about a centre, and the largest ‖a'‖²; cached for the next product."""
         cache = self._left_cache
         if cache.key != (i, center):
             rows = self.augmented[self.tiles[i].rows]
@@ -239,8 +240,8 @@ class Arranged:
             cache.key, cache.largest = (i, center), float(squares.max())
         return cache.left, cache.largest
 
-    def _mend(self, tile: Tensor, rows: Tile, columns: Tile, near: float) -> None:
-        """Take the pairs under `near` again, from the caller's rows in float64; all, where they are many."""
+    def _recompute_close(self, tile: Tensor, rows: Tile, columns: Tile, near: float) -> None:
+        """Recompute pairs below `near` from the caller's rows in float64; the whole tile if they are many."""
         close = tile < near
         if int(close.sum()) > CROWDED * tile.numel():
             a, b = self._exact(rows.rows), self._exact(columns.rows)
@@ -255,7 +256,7 @@ class Arranged:
 
 
 def _transposed(tile: Tensor) -> Tensor:
-    """Return a transposed copy; shuffling the channels of one pixel is torch's quickest one on the CPU."""
+    """Return a transposed copy. On the CPU, channel_shuffle of a one-pixel image is torch's fastest."""
     if tile.is_cuda or tile.dtype != torch.float32:
         return tile.T.contiguous()
     n, m = tile.shape
@@ -302,23 +303,23 @@ class _SortedRows:
         self.X, self._order, self._room, self._n_workers = X, order, Room(), n_workers
 
     def __getitem__(self, tile: Tile) -> Tensor:
-        place = self._order[tile.rows]
-        return torch.index_select(self.X, 0, place, out=self._room.of(len(place), self.X.shape[1], self.X))
+        index = self._order[tile.rows]
+        return torch.index_select(self.X, 0, index, out=self._room.of(len(index), self.X.shape[1], self.X))
 
     def each(self, work: Callable[..., R], *arguments: Sequence[Any]) -> list[R]:
-        """Return the results of the work for each tile; many are shared out to all cores of the CPU."""
+        """Run `work` for each tile, on several cores if there are many, and return the results."""
         tasks = [partial(work, *values) for values in zip(*arguments, strict=True)]
-        return list(in_order(tasks, n_workers=min(self._n_workers, len(tasks) // _TILES_A_WORKER)))
+        return list(in_order(tasks, n_workers=min(self._n_workers, len(tasks) // _TILES_PER_THREAD)))
 
 
 @full_precision
 def _centers(rows: _SortedRows, tiles: Sequence[Tile]) -> tuple[Tensor, tuple[int, ...], float]:
     """(1 + C, d) a centre for all points and one for each of C clusters, which one each tile has, and a unit.
 
-    Any point near the points will do for a centre; the mean serves best. A cluster that has tiles of its own
-    is centred on its own mean where that is further from the common one than its points are from it. The
-    centres are of the type the products are taken in, so that subtracting them is exact to rounding. The
-    unit is a power of two.
+    Any point near the points can be a centre; the mean is best. A cluster with its own tiles is centred on
+    its own mean if that mean is further from the common centre than the cluster's points are from their mean.
+    The centres have the type of the products, so that subtracting them is exact to rounding. The unit is a
+    power of two.
     """
     X = rows.X
     dtype = torch.float64 if _reaches_far(X) else pair_dtype(X)
@@ -329,15 +330,15 @@ def _centers(rows: _SortedRows, tiles: Sequence[Tile]) -> tuple[Tensor, tuple[in
         steps = here[:_SPREAD_ROWS].double() - sums / len(here)
         return sums, steps.abs().sum(dim=1).mean() * len(here)
 
-    sums, spreads = (torch.stack(field) for field in zip(*rows.each(summed, tiles), strict=True))
+    sums, spreads = (torch.stack(parts) for parts in zip(*rows.each(summed, tiles), strict=True))
     sizes = sums.new_tensor([tile.stop - tile.start for tile in tiles])
     origin = sums.sum(dim=0) / len(X)
-    place = {cluster: 1 + row for row, cluster in enumerate(sorted({t.first for t in tiles if t.pure}))}
-    center_of = [place[tile.first] if tile.pure else 0 for tile in tiles]
+    center_row = {cluster: 1 + row for row, cluster in enumerate(sorted({t.first for t in tiles if t.pure}))}
+    center_of = [center_row[tile.first] if tile.pure else 0 for tile in tiles]
     index = torch.tensor(center_of, device=X.device)
     sums, spreads, sizes = (
-        field.new_zeros(1 + len(place), *field.shape[1:]).index_add_(0, index, field)
-        for field in (sums, spreads, sizes)
+        by_tile.new_zeros(1 + len(center_row), *by_tile.shape[1:]).index_add_(0, index, by_tile)
+        for by_tile in (sums, spreads, sizes)
     )
     centers = sums / sizes.clamp(min=1)[:, None]
     centers[0] = origin

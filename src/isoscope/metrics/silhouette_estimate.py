@@ -16,7 +16,7 @@ from isoscope.results import Record
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans
 from isoscope.statistics.pairs import Separation
-from isoscope.statistics.rows import HeldRows, as_rows, is_read
+from isoscope.statistics.rows import HeldRows, as_rows, is_streamed
 from isoscope.statistics.strata import Estimated, Sample, Strata, wanted_sizes
 
 _PILOT = 120  # anchors before the first look at the interval
@@ -267,7 +267,7 @@ def _rows(X: Any, labels: Any, tolerance: float, seed: int) -> AnchorRows:
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance > 0:
         raise InputError(argument="tolerance", got=tolerance, wanted="a positive half-width, such as 1e-4")
     check_seed(seed)
-    if is_read(X):
+    if is_streamed(X):
         known = X.labels if labels is None else labels
         if known is None:
             raise InputError(

@@ -67,7 +67,7 @@ class BatchStates(States):
         self._tokenizer, self._special = of_model if tokenizer is None else tokenizer, special
         self._core = unwrapped(model.model if isinstance(model, LanguageModel) else model)
         self._name = name or str(getattr(self._core, "__name__", type(self._core).__name__))
-        self.sink_ratio, self._with_sinks = sink_ratio, sinks
+        self.sink_ratio, self._include_sinks = sink_ratio, sinks
         self._thresholds: dict[int, Tensor] = {}
         self._asked = self._modules(modules)
         self._running: Iterator[StateBatch] | None = hidden_states(model, self._checked(), layers=self._asked)
@@ -157,7 +157,13 @@ class BatchStates(States):
                 digest.update(
                     content.numpy().tobytes() if isinstance(content, Tensor) else repr(value).encode()
                 )
-        return [self.name, list(map(str, self.layers)), self._with_sinks, self.sink_ratio, digest.hexdigest()]
+        return [
+            self.name,
+            list(map(str, self.layers)),
+            self._include_sinks,
+            self.sink_ratio,
+            digest.hexdigest(),
+        ]
 
     @property
     def device(self) -> torch.device:
@@ -282,7 +288,7 @@ class BatchStates(States):
         """Yield the states batch by batch and layer by layer, as Spaces with the items as sentences."""
         for number, states in enumerate(self.forward()):
             for batch in self.row_sets(number, states):
-                kept = ~batch.is_sink if not self._with_sinks else torch.ones_like(batch.is_sink)
+                kept = ~batch.is_sink if not self._include_sinks else torch.ones_like(batch.is_sink)
                 items = batch.items[kept].tolist()
                 for layer in batch.layers if items else ():
                     vectors = batch.vectors(layer)[kept.to(self.device)]
@@ -308,7 +314,7 @@ class BatchStates(States):
         for number, states in enumerate(self.forward()):
             for batch in self.row_sets(number, states):
                 assert batch.rows is not None
-                kept = ~batch.is_sink if not self._with_sinks else torch.ones_like(batch.is_sink)
+                kept = ~batch.is_sink if not self._include_sinks else torch.ones_like(batch.is_sink)
                 marks = batch.is_sink[kept].tolist()
                 for layer in batch.layers:
                     table["layer"] += [layer] * len(marks)

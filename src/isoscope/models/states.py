@@ -25,7 +25,7 @@ from isoscope.space import Space
 
 @dataclass(frozen=True, eq=False)
 class TokenBatch:
-    """The states of a batch in layers that have the same rows, and its attention sinks.
+    """The states of one batch, for layers with the same rows, and the attention sinks among them.
 
     Attributes:
         layers: the layers that are measured.
@@ -50,12 +50,15 @@ class States:
     """The hidden states of a model on texts as a source: one row for each token and layer.
 
     No state is stored: each call of `blocks` runs the model. Rows come batch by batch, and within a batch
-    layer by layer. The columns are layer, token_type, sentence, position, is_sink (whether the token is an
-    attention sink, with a norm of more than `sink_ratio` times the median in any layer) and view ("sinks" or
-    "without sinks"). `measure(States(texts), by=("layer", "view"))` slices by them.
+    layer by layer. The columns, which `measure(States(texts), by=("layer", "view"))` slices by, are:
+
+    - layer, token_type, sentence, position: where the state comes from;
+    - is_sink: whether the token is an attention sink: in some layer its norm exceeds `sink_ratio` times the
+      median;
+    - view: "sinks" for attention sinks, "without sinks" for all other tokens.
 
     Args:
-        texts: strings, none of them empty unless `window` is given.
+        texts: strings; empty ones are allowed only with `window`.
         model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
         layers: the numbers of the layers, 0 for the embedding layer and −1 for the last; by default all.
         modules: measure the outputs of these modules instead: names, patterns such as
@@ -63,8 +66,8 @@ class States:
         window: join the texts into one stream and cut it into windows of this many tokens.
         truncate: truncate texts that exceed the model's maximum length; otherwise they raise an error.
         max_tokens: stop before the text or window that would exceed this many tokens.
-        padding: add one padding token to each text that is shorter than the longest, as in the protocol of
-            Xiao et al. 2023.
+        padding: add one padding token to each text that is shorter than the longest of all texts, as in the
+            protocol of Xiao et al. 2023.
         special: also count special tokens ([CLS], [SEP], <s>).
         sinks: also count attention sinks.
         sink_ratio: a token is an attention sink if its norm exceeds this many times the median.
@@ -105,7 +108,7 @@ class States:
                 raise InputError("cannot be given with modules", argument="layers")
             self.layers = matching_modules(self.model.model, modules)
         self._of_modules = modules is not None
-        self.sink_ratio, self._with_sinks = sink_ratio, sinks
+        self.sink_ratio, self._include_sinks = sink_ratio, sinks
         self._thresholds: dict[int, Tensor] = {}
         n_tokens = usual_batch(self.model.device) if batch_tokens is None else batch_tokens
         self.groups = text_batches(self.tokenized, n_tokens)
@@ -117,10 +120,10 @@ class States:
 
     @property
     def n_rows(self) -> int | None:
-        """The number of tokens that are counted, times the number of layers; None before it is known."""
-        if not self._with_sinks and "_is_sink" not in vars(self):
+        """The number of tokens that are counted, times the number of layers; None until sinks are found."""
+        if not self._include_sinks and "_is_sink" not in vars(self):
             return None
-        return len(self.layers) * int(self._counted.sum())
+        return len(self.layers) * int(self._is_row.sum())
 
     @property
     def n_dims(self) -> int:
@@ -152,7 +155,7 @@ class States:
             str(self.groups).encode(),
         )
         digests = [hashlib.sha256(content).hexdigest() for content in contents]
-        return [str(self.model.path), self.layers, self._with_sinks, self.sink_ratio, *digests]
+        return [str(self.model.path), self.layers, self._include_sinks, self.sink_ratio, *digests]
 
     @property
     def device(self) -> torch.device:
@@ -181,11 +184,11 @@ class States:
 
     @property
     def n_tokens(self) -> int | None:
-        """The number of tokens that pass through the model; None where it is not known before."""
+        """The number of tokens that pass through the model; None if it is not known in advance."""
         return len(self.counted)
 
     def row_sets(self, number: int, states: StateBatch) -> Sequence[TokenBatch]:
-        """Return a batch of `forward` by the layers that have the same rows: here, all of them."""
+        """Split a batch of `forward` into groups of layers with the same rows; here there is one group."""
         return [self.with_sinks(number, states)]
 
     def batches(self) -> Iterator[TokenBatch]:
@@ -223,7 +226,7 @@ class States:
         return torch.stack([states.rows(layer).norm(dim=1) for layer in self.layers])
 
     def _sinks(self, number: int, row_set: int, norms: Tensor, **about: Any) -> Sinks:
-        """Return the sinks by norms; batch 0 determines the thresholds of each set of rows."""
+        """Return the tokens whose norm makes them sinks; batch 0 sets the thresholds of each set of rows."""
         try:
             if number == 0:
                 self._thresholds[row_set] = sink_thresholds(norms, ratio=self.sink_ratio)
@@ -237,7 +240,7 @@ class States:
         others = f", and {len(bad) - 1} other layers" if len(bad) > 1 else ""
         return NotFiniteError(
             f"layer {layers[bad[0]]}{others} of {self.name} has states with NaN or infinity",
-            hint=Setting("dtype", "float32", to="compute in a wider range of numbers"),
+            hint=Setting("dtype", "float32", to="avoid overflow"),
         )
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
@@ -246,7 +249,7 @@ class States:
             rows = batch.batch.rows
             assert rows is not None
             chosen = self.counted[rows]
-            if not self._with_sinks:
+            if not self._include_sinks:
                 chosen = chosen & ~self.with_sinks(number, batch).is_sink
             tokens = self.tokenized.rows.select(rows[chosen])
             for layer in self.layers if len(tokens) else ():
@@ -274,7 +277,7 @@ class States:
         """Return the values of a column, one for each row; is_sink and view run the model once."""
         if name not in self.columns:
             raise InputError(argument="by", got=name, wanted=f"one of {', '.join(self.columns)}")
-        counted, rows = self._counted, self.tokenized.rows
+        counted, rows = self._is_row, self.tokenized.rows
         batches = (batch.rows for batch in token_batches(self.tokenized, self.groups))
         by_batch = [batch[counted[batch]] for batch in batches if batch is not None]
         if name == "layer":
@@ -289,9 +292,9 @@ class States:
         return [labels.names[code] for code in labels.codes[order].tolist()]
 
     @property
-    def _counted(self) -> Tensor:
+    def _is_row(self) -> Tensor:
         """(n,) bool, the tokens whose states are rows of the source."""
-        return self.counted if self._with_sinks else self.counted & ~self._is_sink
+        return self.counted if self._include_sinks else self.counted & ~self._is_sink
 
     @cached_property
     def _is_sink(self) -> Tensor:

@@ -247,11 +247,11 @@ class AnchorRows:
         squared[self_pairs] = scale
         near = NEAR[squared.dtype] * scale
         if scale > 0 and float(squared.min()) < near:
-            self._mend(squared, block, anchors, near, clusters)
+            self._recompute_close(squared, block, anchors, near, clusters)
         squared[self_pairs] = 0.0
         return squared.sqrt_()
 
-    def _mend(
+    def _recompute_close(
         self, squared: Tensor, block: Block, anchors: Anchors, near: float, clusters: ClusterMeans | None
     ) -> None:
         """Take pairs under `near` again: about their own cluster's mean if many, then by difference."""

@@ -1,4 +1,4 @@
-"""Rows to be passed over several times: a tensor in memory, or a file read in blocks each time."""
+"""Rows that are read several times: from a tensor in memory, or from a file in blocks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from isoscope.space import Space
 from isoscope.statistics.declared import declare
 
 
-def is_read(X: Any) -> bool:
-    """Whether X is a source that is read in blocks: a Space has blocks too, but is in memory."""
+def is_streamed(X: Any) -> bool:
+    """Whether X is read in blocks. A Space also has blocks, but it is in memory."""
     return not isinstance(X, Space) and is_source(X)
 
 
@@ -41,7 +41,7 @@ class HeldRows:
             yield self.points[start : start + n_rows]
 
     def take(self, index: Tensor) -> Tensor:
-        """(m, d) the rows of the given numbers."""
+        """(m, d) the rows with these indices."""
         return self.points[index]
 
 
@@ -50,7 +50,7 @@ class FileRows:
     """Rows of an opened file: no more than a block of them is held.
 
     source: what is read.
-    n: how many rows it has to have.
+    n: the expected number of rows, one for each label.
     """
 
     source: Source
@@ -62,7 +62,7 @@ class FileRows:
         return None
 
     def blocks(self, n_rows: int) -> Iterator[Tensor]:
-        """Yield the rows in order, n_rows at a time, read again."""
+        """Read the file again and yield its rows in order, n_rows at a time."""
         n_read = 0
         for block in _of_size((block.vectors.detach() for block in self.source.blocks(n_rows)), n_rows):
             n_read += len(block)
@@ -70,13 +70,11 @@ class FileRows:
                 break
             yield block
         if n_read != self.n:
-            more = "more" if n_read > self.n else str(n_read)
-            raise ShapeError(
-                f"has {self.n} entries for {more} vectors", argument="labels", wanted="one for each"
-            )
+            n_vectors = ", but there are more vectors" if n_read > self.n else f" for {n_read} vectors"
+            raise ShapeError(f"has {self.n} entries{n_vectors}", argument="labels", wanted="one for each")
 
     def take(self, index: Tensor) -> Tensor:
-        """(m, d) the rows of the given numbers, by one pass that ends at the last of them."""
+        """(m, d) the rows with these indices, read in one pass that stops after the last one."""
         order = index.argsort()
         wanted, parts, start = index[order], [], 0
         for block in self.source.blocks():
@@ -93,7 +91,7 @@ class FileRows:
 
 
 def _of_size(blocks: Iterable[Tensor], n_rows: int) -> Iterator[Tensor]:
-    """Yield the same rows, n_rows at a time."""
+    """Regroup the blocks so that each has n_rows rows, except perhaps the last."""
     waiting: list[Tensor] = []
     n_waiting = 0
     for block in blocks:
@@ -113,7 +111,7 @@ Rows = HeldRows | FileRows
 
 def as_rows(X: Any, n: int) -> Rows:
     """Return the rows of an opened file or of any array, not yet checked to be finite."""
-    if is_read(X):
+    if is_streamed(X):
         return FileRows(X, n)
     return HeldRows(as_matrix(X, finite=False).detach())
 

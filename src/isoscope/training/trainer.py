@@ -1,4 +1,4 @@
-"""`Trainer`: train the tables and classifiers of several seeds at once, full batch."""
+"""`Trainer`: train the vectors and classifiers of several seeds together, on all rows at every step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIMIZER = "optimizer."  # prefix of the optimiser's tensors in a checkpoint
 
 
 class Trainer:
-    """B seeds at the same step: a (B, n, d) table and their classifiers under one optimiser.
+    """Trains B seeds in step: one (B, n, d) tensor of vectors (the table), B classifiers, one optimiser.
 
     The optimisers are elementwise and the losses are summed, so a seed in a batch is trained as it would be
     alone, up to rounding.
@@ -37,7 +37,7 @@ class Trainer:
         self._optimizer = configuration.make_optimizer(list(self._parameters.values()))
 
     def forward(self) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """Return (B,) losses with their graph, (B,) accuracies, and the (B, m, width) hidden layers."""
+        """Return (B,) losses with their autograd graph, (B,) accuracies and (B, m, width) hidden layers."""
         hidden, scores = self.classifier(self.table, self.problem)
         if scores is not None:
             losses, accuracies = classifier_loss(scores, self.problem)
@@ -85,9 +85,8 @@ class Trainer:
                     if key.startswith(f"{_OPTIMIZER}{name}."):
                         parts = [state.tensors[key] for state in states]
                         whole = torch.stack(parts) if parts[0].ndim else parts[0].clone()
-                        here = (
-                            whole.ndim > 0 or self.configuration.fused
-                        )  # otherwise a step counter, on the CPU
+                        # a scalar is the step counter, which stays on the CPU unless the optimiser is fused
+                        here = whole.ndim > 0 or self.configuration.fused
                         short = key.removeprefix(f"{_OPTIMIZER}{name}.")
                         state_of[short] = whole.to(parameter.device if here else "cpu")
                 if state_of:
