@@ -57,10 +57,10 @@ def test_the_headline_counts_what_the_papers_say() -> None:
     fallen = replace(others[0], findings=(_finding(Verdict.NOT_HELD),))
     ours = replace(held[0], key="c", kind="ours")
     text = headline([*held, fallen, *others[1:], ours])
-    assert "come out at 0.5 on MiniLM (1) and 0.5 on MiniLM (1) as published" in text
+    assert "are 0.5 on MiniLM and 0.5 on MiniLM here, 1 and 1 in the paper" in text
     assert "Of all 12 things the four papers say, do or show, 2 held" in text
     assert "1 did not hold, 0 are inconclusive and 9 could not be tested" in text
-    assert text.endswith(f"Among what did not hold: {fallen.statement}")
+    assert text.endswith(f"Among the claims that did not hold: “{fallen.statement.removesuffix('.')}”.")
 
 
 def test_many_findings_are_counted() -> None:

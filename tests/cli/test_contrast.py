@@ -147,7 +147,7 @@ def test_where_pairs_come_from(folder: Path) -> None:
         (folder / "snli" / f"snli_{split}.jsonl.gz").write_bytes(gzip.compress(content))
     found = read("snli", None, folder)
     assert found == [("dev entailment", "h"), ("test entailment", "h")]
-    with pytest.raises(InputError, match="`columns` goes with a file"):
+    with pytest.raises(InputError, match="`columns` works only with a file"):
         read("snli", "a,b", folder)
 
 

@@ -166,7 +166,7 @@ def test_options_that_cannot_be_heeded(tiny_bert: Path, texts: Path, options: tu
 
 
 def test_a_column_of_a_corpus_is_refused(tiny_bert: Path) -> None:
-    with pytest.raises(InputError, match="--text-column goes with a file"):
+    with pytest.raises(InputError, match="--text-column works only with a file"):
         run(tiny_bert, "--texts", "stsb", "--text-column", "body")
 
 

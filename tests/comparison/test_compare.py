@@ -323,7 +323,7 @@ def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int
     A, B = pair(rng, n=n)
     found = compare(A, B, metrics="mean_norm")
     assert found.k == k
-    said = [note for note in found.notes if "not 10" in note]
+    said = [note for note in found.notes if "instead of 10" in note]
     assert said == (
         [f"the overlap uses {k} neighbours instead of 10, because there are only {n} rows"] if k < 10 else []
     )

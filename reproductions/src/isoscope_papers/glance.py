@@ -18,6 +18,10 @@ from isoscope_papers.verdict import Finding, Verdict
 COMMAND = "isoscope reproduce index"
 _OURS, _EVIDENCE, _README = 200, 70, 110  # letters at most in a row of the page, and of the README
 FEW = 2  # findings that are shown one by one; more are counted
+_SYMBOLS = (
+    "K: labels; d: dimensions; r, ρ: Pearson's and Spearman's correlation; λ: weight of the penalty on "
+    "isotropy; τ: temperature of the contrastive loss."
+)
 BEGIN = "<!-- claims: written by `isoscope reproduce index --readme`; do not edit -->"
 END = "<!-- end of claims -->"
 HEADS = ("claim", "where", "paper", "ours", "verdict", "evidence")
@@ -69,18 +73,17 @@ def headline(claims: Sequence[Claim]) -> str:
     results = [one for one in theirs if one.kind == "shows" and re.search(r"\d", one.published)]
     compared = [one for one in results if one.verdict is not Verdict.NOT_TESTABLE]
     same = sum(one.verdict is Verdict.HELD for one in compared)
-    first = " and ".join(
-        f"{_tested(by_name[name])[0].ours} ({by_name[name].published})" for name in HEADLINES[:2]
-    )
+    ours = " and ".join(_tested(by_name[name])[0].ours for name in HEADLINES[:2])
+    published = " and ".join(by_name[name].published for name in HEADLINES[:2])
     fallen = [by_name[name].statement for name in HEADLINES if by_name[name].verdict is Verdict.NOT_HELD]
+    quoted = ", ".join(f"“{plain(one).removesuffix('.')}”" for one in fallen)
     return (
-        f"The first paper's headline correlations come out at {first} as published, and {same} of the "
-        f"{len(compared)} published results that could be compared agree everywhere they were tested. Of all "
+        f"The first paper's headline correlations are {ours} here, {published} in the paper. "
+        f"{len(compared)} published results could be compared; {same} agree in every test. Of all "
         f"{len(theirs)} things the four papers say, do or show, {n[Verdict.HELD]} held, "
         f"{n[Verdict.CONDITION]} held under a condition, {n[Verdict.NOT_HELD]} did not hold, "
         f"{n[Verdict.INCONCLUSIVE]} are inconclusive and {n[Verdict.NOT_TESTABLE]} could not be tested here, "
-        "each with its reason. "
-        + (f"Among what did not hold: {' '.join(plain(one) for one in fallen)}" if fallen else "")
+        "each with its reason. " + (f"Among the claims that did not hold: {quoted}." if fallen else "")
     ).strip()
 
 
@@ -180,7 +183,8 @@ def readme_table(claims: Sequence[Claim]) -> list[str]:
     rows = [
         (one.statement, one.published or "—", brief(short(one), _README), one.verdict.mark) for one in chosen
     ]
-    return markdown_table(("claim", "paper", "ours", ""), rows)
+    marks = ", ".join(f"{one.mark} {one}" for one in dict.fromkeys(one.verdict for one in chosen))
+    return [*markdown_table(("claim", "paper", "ours", ""), rows), "", f"{marks}. {_SYMBOLS}"]
 
 
 def write_index(folder: Path, *, readme: Path | None = None) -> list[Path]:

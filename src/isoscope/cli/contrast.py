@@ -31,7 +31,7 @@ from isoscope.cli.options import (
 )
 from isoscope.errors import InputError
 
-_MANY_SHARED = 0.1  # of the pairs: chance repeats are fewer
+_MANY_SHARED = 0.1  # share of the pairs; repeats by chance are fewer
 
 
 def contrast(
@@ -56,7 +56,10 @@ def contrast(
         typer.Option("--temperature", help="Temperature τ of the loss.", metavar="τ"),
     ] = "0.05",
     symmetric: Annotated[
-        bool, typer.Option("--symmetric/--one-way", help="Both ways, or from the first text to the second.")
+        bool,
+        typer.Option(
+            "--symmetric/--one-way", help="Compare both ways, or only from the first text to the second."
+        ),
     ] = True,
     pooling: Annotated[
         str,
@@ -66,7 +69,8 @@ def contrast(
     ] = "mean",
     batch_size: BatchSize = 64,
     steps: Annotated[
-        int | None, typer.Option("--steps", help="Updates. [default: those of --epochs]", metavar="N")
+        int | None,
+        typer.Option("--steps", help="Number of updates. [default: as many as --epochs needs]", metavar="N"),
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", help="Passes over the pairs.", metavar="N")] = 1,
     learning_rate: LearningRate = 2e-5,
@@ -79,18 +83,22 @@ def contrast(
     max_length: MaxLength = 64,
     probe: Annotated[
         str | None,
-        typer.Option("--probe", help="Texts the geometry is followed on: a file, or stsb.", metavar="FILE"),
+        typer.Option(
+            "--probe",
+            help="Texts to measure the geometry on during training: a file, or stsb.",
+            metavar="FILE",
+        ),
     ] = None,
     every: Every = 20,
     layers: Annotated[
         str,
         typer.Option(
-            "--layers", help="Layers to follow: 0 is the embedding layer, -1 the last.", metavar="NUMBERS"
+            "--layers", help="Layers to measure: 0 is the embedding layer, -1 the last.", metavar="NUMBERS"
         ),
     ] = "-1",
     contextual: Annotated[
         bool,
-        typer.Option("--contextual", help="Also follow adjusted self- and intra-similarity and norms."),
+        typer.Option("--contextual", help="Also measure adjusted self- and intra-similarity and norms."),
     ] = False,
     seed: Seed = 0,
     data: Data = None,
@@ -104,10 +112,10 @@ def contrast(
     download: Download = False,
     json: Json = False,
 ) -> None:
-    """Train MODEL as a sentence encoder on pairs of texts, and measure its geometry on the way.
+    """Train MODEL as a sentence encoder on pairs of texts, and measure its geometry during training.
 
-    Each text must find its partner among all of the batch (InfoNCE, both ways), with AdamW and a learning
-    rate that falls to 0: the training of Xiao, Long and Al Moubayed 2023.
+    The model learns to find the partner of each text among all texts of the batch (InfoNCE, both ways), with
+    AdamW and a learning rate that falls to 0, as in Xiao, Long and Al Moubayed 2023.
 
     **Examples**
 
@@ -137,7 +145,7 @@ def contrast(
     )  # fmt: skip
     figure = "" if output is None else drawn(result.figure, output / "figure.png")
     if probe is None:
-        notes.insert(0, "the geometry was not followed; --probe FILE follows it on the texts of a file")
+        notes.insert(0, "the geometry was not measured; --probe FILE measures it on the texts of a file")
     notes += ["the model was not saved; -o FOLDER saves it"] if output is None else []
     lines = [f"note: {note}" for note in notes]
     lines += [] if output is None else [f"wrote {output / 'model'}{figure}"]
@@ -147,7 +155,7 @@ def contrast(
 def _pairs(
     where: str, columns: str | None, data: Path | None, *, download: bool
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Read the pairs of a file, or of a corpus by its name; and what a user should know of them."""
+    """Return the pairs of a file or of a named corpus, and notes for the user."""
     pairs, notes = named_pairs(where, data, download=download), []
     if pairs is None:
         from isoscope.io.pair_files import read_text_pairs
@@ -158,13 +166,15 @@ def _pairs(
             notes.append(f"the pairs are columns {first} and {second}; --columns A,B takes others")
     elif columns is not None:
         raise InputError(
-            f"goes with a file, and --pairs {where} is a corpus; leave it out", argument="columns"
+            f"works only with a file, but --pairs {where} is a corpus",
+            argument="columns",
+            hint="leave it out",
         )
     times = Counter(second for _, second in pairs)
     n_shared = sum(n for n in times.values() if n > 1)
     if n_shared > _MANY_SHARED * len(pairs):
         notes.append(
-            f"{n_shared:,} of {len(pairs):,} pairs share their second text with another pair; where two such "
-            "meet in a batch, the right partner counts as a wrong one (a false negative)"
+            f"{n_shared:,} of {len(pairs):,} pairs share their second text with another pair; if two such "
+            "pairs are in one batch, a right partner counts as a wrong one (a false negative)"
         )
     return pairs, notes

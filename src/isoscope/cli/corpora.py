@@ -24,7 +24,7 @@ def texts_of(
     names = [] if named is None else named.text_names()
     if named is not None and where in names and not Path(where).exists():
         if column is not None:
-            raise InputError(f"goes with a file; {where} is a corpus by name", argument="text_column")
+            raise InputError(f"works only with a file, but {where} is a corpus", argument="text_column")
         return list(named.load_texts(where, data=data, download=download))
     check_exists(where, "texts", names)
     from isoscope.io import read_texts

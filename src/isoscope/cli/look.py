@@ -34,7 +34,7 @@ def look(
     `isoscope FILE` does the same. Seven or eight findings, the worst first: each has a number with its 95 %
     interval, the same number for known models, what it means for search, clustering or a classifier, and one
     command to try next. Directions, lengths and variances are those of all rows; neighbours are searched
-    among rows drawn at random.
+    among rows drawn at random. The glossary, docs/glossary.md in the repository, explains the words.
 
     **Examples**
 

@@ -85,7 +85,8 @@ def measure(
     With --model, the vectors are those that the model makes of the texts in FILE. Metrics that can stream
     read a file of vectors in blocks, so it may be larger than memory. Texts are encoded once: their vectors
     are cached. With --by, every slice is measured in the same passes and compared with all other rows; the
-    worst slice comes first.
+    worst slice comes first. The glossary, docs/glossary.md in the repository, explains the words, and
+    `isoscope metrics NAME` one metric.
 
     **Examples**
 

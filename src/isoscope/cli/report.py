@@ -42,7 +42,7 @@ def report(
 
     With --model, the vectors are those that the model makes of the texts in FILE. The page is one HTML file
     that loads nothing. Sliders show the effect of corrections. Labels and texts are shown as text and are
-    never executed.
+    never executed. The glossary, docs/glossary.md in the repository, explains the words.
 
     **Examples**
 

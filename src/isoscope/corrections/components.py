@@ -1,4 +1,4 @@
-"""`AllButTheTop`: the strongest directions taken out."""
+"""`AllButTheTop`: remove the strongest directions."""
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ class AllButTheTop(Correction):
     def _solve(self, statistic: Moments) -> dict[str, Tensor]:
         found = Principal.of(statistic, what="AllButTheTop")
         k = self._k(statistic.n_dims)
-        if k >= found.rank:  # what is left would be rounding
+        if k >= found.rank:  # only rounding errors would remain
             raise InputError(
-                f"is {k}, and the {statistic.count} vectors have rank {found.rank}; "
-                "wanted at least one direction left: fewer components, or more vectors",
+                f"is {k}, but the {statistic.count} vectors have rank {found.rank}",
                 argument="n_components",
+                wanted=f"less than {found.rank}, so that a direction remains",
+                hint=["remove fewer directions", "fit on more vectors"],
             )
         return {"mean_": statistic.mean, "components_": found.directions[:k]}
 

@@ -30,7 +30,7 @@ class Map(nn.Module):
         kinds = [buffer.dtype for buffer in self.buffers() if buffer.is_floating_point()]
         return kinds[0] if kinds else None
 
-    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002 - `room` serves others
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002 - for subclasses
         """Write the map of a block (n, d) to out (n, k); `room` is scratch memory of the block's shape."""
         out.copy_(self(block))
 
@@ -164,11 +164,11 @@ class UnitLength(Map):
 
 
 class Clusterwise(Map):
-    """y = x minus the mean of its cluster, without the directions of its cluster, if there are any.
+    """y = x minus the mean of its cluster, with the directions of its cluster removed, if there are any.
 
-    The cluster of x has the nearest centre. Since ‖x − c‖²/2 = ‖x‖²/2 + (‖c‖²/2 − x·c), only the bracket is
-    compared. The directions of all clusters are rows of one (K·k, d) matrix. Between the two products with
-    it, the coefficients of other clusters are set to 0.
+    The cluster of x is the one with the nearest centre. Since ‖x − c‖²/2 = ‖x‖²/2 + (‖c‖²/2 − x·c), only the
+    bracket is compared. The directions of all clusters are rows of one (K·k, d) matrix. Between the two
+    products with it, the coefficients of other clusters are set to 0.
     """
 
     origin: Tensor
@@ -181,9 +181,7 @@ class Clusterwise(Map):
     def __init__(self, centers: Tensor, means: Tensor, components: Tensor | None = None) -> None:
         n_clusters, n_dims = means.shape
         directions = means.new_zeros(n_clusters, 0, n_dims) if components is None else components
-        origin = centers.mean(
-            dim=0
-        )  # relative to it, a common offset of the centres causes no rounding errors
+        origin = centers.mean(dim=0)  # subtracting it avoids rounding errors of a common offset
         super().__init__(
             n_dims,
             origin=origin,
@@ -227,7 +225,7 @@ class InTurn(Map):
         return x
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
-        """Compute each step in memory of its own, the last in `out`."""
+        """Compute each step in newly allocated memory, and the last one in `out`."""
         for place, step in enumerate(flat([self])):
             target = out if place == len(self.steps) - 1 else block.new_empty(len(block), step.n_out)
             step.into(target, block, room if room.shape == block.shape else torch.empty_like(block))
@@ -260,7 +258,7 @@ def flat(maps: Iterable[Any]) -> Iterator[Map]:
 
 def _joined(first: Map, then: Map) -> Affine | None:
     if not any(isinstance(step, Affine | Removal) for step in (first, then)):
-        return None  # both cost less than a product
+        return None  # each of them is cheaper than a matrix product
     one, other = first.affine(), then.affine()
     if one is None or other is None:
         return None

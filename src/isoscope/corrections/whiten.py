@@ -18,7 +18,7 @@ from isoscope.statistics.principal import Principal, ledoit_wolf
 _METHODS = ("pca", "zca")
 # a direction that the sample never used is stretched at most √1000 ≈ 32 times as far as an average one
 _LEAST_SHRINKAGE = 1e-3
-_FLOAT32_ERROR = 5e-7  # in a covariance: beyond it, float32 vectors are multiplied in float64
+_FLOAT32_ERROR = 5e-7  # of a covariance; if it would be larger, float32 vectors are multiplied in float64
 
 
 def _is_invertible(correction: Any) -> bool:
@@ -43,7 +43,7 @@ class Whiten(Correction):
     Args:
         n_components: number of directions to keep, the strongest first; None for all. pca returns this many
             dimensions; zca returns d dimensions that span only the kept directions.
-        strength: from 0 to 1.
+        strength: how far to whiten, from 0 to 1.
         method: "pca" or "zca".
         regularization: γ from 0 to 1, or "auto": 0 at full rank, or where n_components keeps within the rank,
             else as above.
@@ -51,7 +51,7 @@ class Whiten(Correction):
     Attributes:
         mean_: (d,) m.
         components_: (k, d) the directions, one a row.
-        eigenvalues_: (k,) of the covariance along them, divisor n − 1, shrunk if it was.
+        eigenvalues_: (k,) the variances along them, with divisor n − 1, of the covariance after shrinking.
         regularization_: γ.
 
     >>> import numpy as np

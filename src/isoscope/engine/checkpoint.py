@@ -1,4 +1,4 @@
-"""What is finished, kept in a folder: statistics as .safetensors, written whole or not at all."""
+"""`Checkpoint`: the finished parts of a run, as .safetensors files in a folder, written atomically."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from isoscope.io.run_folder import RunFolder
 from isoscope.io.sealed import read_tensors, write_tensors
 from isoscope.statistics.declared import declared
 
-_SHOWN = 5  # damaged pieces that are named one by one
-_LAYOUT = "outcome"  # the metadata entry that says what the tensors make up
-_OWN = (RowLabels, Sliced)  # kinds that are kept and are no statistics of a shelf
+_SHOWN = 5  # damaged files that are named one by one
+_LAYOUT = "outcome"  # the metadata entry with the structure that the tensors belong to
+_OWN = (RowLabels, Sliced)  # classes that are saved although they are not declared statistics
 
 
 class Checkpoint(RunFolder):
-    """A folder of outcomes by name, all of one run; to be used in a `with` block, by one process at a time.
+    """A folder of named outcomes of one run; used in a `with` block, by one process at a time.
 
-    A run is known by what it reads and what it is asked; another one's folder is refused, never mixed in.
-    An outcome whose file is damaged or of another run counts as not there, and is noted.
+    A run is identified by its source and its options; the folder of a different run raises an error. An
+    outcome whose file is damaged or comes from another run is treated as missing, and a note says so.
 
     Attributes:
-        n_resumed: outcomes that were loaded.
+        n_resumed: the number of outcomes that were loaded.
         damaged: for each file that was left out, the reason.
     """
 
@@ -54,7 +54,7 @@ class Checkpoint(RunFolder):
         self._stack.close()
 
     def load(self, name: str) -> Outcome | None:
-        """Return what was saved under a name; None where nothing was, or it is damaged."""
+        """Return the outcome saved under a name; None if there is none, or its file is damaged."""
         path = self.path / f"{name}.safetensors"
         if not path.exists():
             return None
@@ -69,7 +69,7 @@ class Checkpoint(RunFolder):
         return outcome
 
     def save(self, name: str, outcome: Outcome) -> None:
-        """Keep an outcome; a failure leaves what was kept before."""
+        """Save an outcome; if this fails, the outcome saved before remains."""
         layout, tensors = laid_out(outcome)
         path = self.path / f"{name}.safetensors"
         try:
@@ -78,17 +78,17 @@ class Checkpoint(RunFolder):
             raise error.advise(f"run it again to continue from what is in {self.path}") from error
 
     def notes(self) -> list[str]:
-        """Return what is to be said of the folder: what was taken from it, and what was computed again."""
+        """Return notes on how much was loaded from the folder, and what was computed again."""
         notes = [f"computed again: {reason}" for reason in self.damaged[:_SHOWN]]
         if len(self.damaged) > _SHOWN:
-            notes.append(f"computed again: {len(self.damaged) - _SHOWN:,} more pieces of {self.path}")
+            notes.append(f"computed again: {len(self.damaged) - _SHOWN:,} more files of {self.path}")
         if self.n_resumed:
             notes.append(f"{self.n_resumed:,} finished pieces of work were taken from {self.path}")
         return notes
 
 
 def laid_out(outcome: Outcome) -> tuple[str, dict[str, Tensor]]:
-    """Return an outcome as JSON and tensors by name: what is kept on disk, and sent to other processes."""
+    """Return an outcome as JSON and named tensors, to be saved or sent to another process."""
     tensors: dict[str, Tensor] = {}
     statistics = {key: _laid_out(value, key, tensors) for key, value in outcome.statistics.items()}
     layout = {"found": statistics, "rows": list(outcome.rows.items()), "bad": list(outcome.bad.items())}
@@ -96,7 +96,7 @@ def laid_out(outcome: Outcome) -> tuple[str, dict[str, Tensor]]:
 
 
 def rebuilt(layout: str, tensors: Mapping[str, Tensor]) -> Outcome:
-    """Return the outcome that was laid out."""
+    """Return the outcome that `laid_out` was given."""
     content = json.loads(layout)
     statistics = {key: _rebuilt(value, tensors) for key, value in content["found"].items()}
     rows, bad = ({int(place): value for place, value in content[name]} for name in ("rows", "bad"))

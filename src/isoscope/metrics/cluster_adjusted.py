@@ -23,8 +23,9 @@ class ClusterAdjustedSimilarities(Record):
     Attributes:
         s_inter: mean cosine between occurrences of different types.
         s_intra: mean cosine between occurrences of the same type.
-        n_clusters: clusters that both are the mean of.
-        n_skipped: clusters in which one of both has no value: no two types, or no type that occurs twice.
+        n_clusters: the number of clusters that both are averaged over.
+        n_skipped: the number of clusters without a value: with fewer than two types, or with no type that
+            occurs twice.
     """
 
     s_inter: float
@@ -44,21 +45,20 @@ def cluster_adjusted_similarities(
 ) -> ClusterAdjustedSimilarities:
     """Compute S_inter and S_intra after centring each cluster on its own mean.
 
-        mean over clusters c of  S({x − mean_c : x in c}),   every cluster alike
+        mean over clusters c of  S({x − mean_c : x in c}),   with equal weights
 
-    The paper centres the whole space first, which the clusters' own means undo. If the anisotropy was only
-    that clusters lie apart, both are near 0. Range [−1, 1] each. Invariant to rotation, translation and
-    one scale. Paper: Cai et al. 2021.
+    The paper centres the whole space first; centring each cluster makes that unnecessary. If the only cause
+    of the anisotropy was that clusters are far apart, both are near 0. Range [−1, 1] each. Invariant to
+    rotation, translation and scale. Paper: Cai et al. 2021.
 
     Args:
-        X: a Space that knows its token types, or (n, d) vectors.
-        token_types: the type of each row, where X does not carry it.
-        clusters: the cluster of each row, as `kmeans` or `choose_clusters` label it; a Space's labels where
-            not given.
-        sampled: draw as the paper does, one occurrence of a type for S_inter and at most `max_instances`
-            for S_intra, instead of taking the exact means.
+        X: a Space with token types, or (n, d) vectors.
+        token_types: the type of each row; by default that of X.
+        clusters: the cluster of each row, as from `kmeans` or `choose_clusters`; by default the labels of X.
+        sampled: estimate from random occurrences, as the paper does, instead of computing the exact means:
+            one occurrence of each type for S_inter, and at most `max_instances` for S_intra.
         max_instances: see `sampled`.
-        seed: of the draws.
+        seed: the seed of the random draws.
 
     >>> X = [[9.0, 1.0], [9.0, -1.0], [9.0, 2.0], [-9.0, 1.0], [-9.0, -3.0], [-9.0, 2.0]]
     >>> clusters = [0, 0, 0, 1, 1, 1]
