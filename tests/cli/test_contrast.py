@@ -58,7 +58,7 @@ def test_table_and_folder(tiny_bert: Path, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_probe_a_note_says_how_to_follow_the_geometry(tiny_bert: Path, folder: Path) -> None:
-    assert "--probe FILE follows it" in invoke(tiny_bert, "--pairs", "two.tsv", *QUICK)
+    assert "--probe FILE measures it" in invoke(tiny_bert, "--pairs", "two.tsv", *QUICK)
     assert "--probe" not in invoke(tiny_bert, "--pairs", "two.tsv", *QUICK, "--probe", "probe.txt")
 
 

@@ -52,7 +52,7 @@ class AllButTheTop(Correction):
         k = self._k(statistic.n_dims)
         if k >= found.rank:  # only rounding errors would remain
             raise InputError(
-                f"is {k}, but the {statistic.count} vectors have rank {found.rank}",
+                f"is {k}, and the {statistic.count} vectors have rank {found.rank}",
                 argument="n_components",
                 wanted=f"less than {found.rank}, so that a direction remains",
                 hint=["remove fewer directions", "fit on more vectors"],
