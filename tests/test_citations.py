@@ -48,6 +48,13 @@ def test_papers_can_be_found_by_doi_or_arxiv() -> None:
     }
 
 
+def test_a_metric_without_bias_cites_what_the_plain_one_cites() -> None:
+    pairs = [(one, iso.registered()[one.fair]) for one in iso.registered().values() if one.fair]
+    assert "isoscore" in {one.name for one, _ in pairs}
+    for one, fair in pairs:
+        assert set(paper_keys(one.paper)) <= set(paper_keys(fair.paper)), fair.name
+
+
 def test_without_metrics_isoscope_alone_is_cited() -> None:
     text = iso.cite()
     assert keys(text) == ["isoscope"]

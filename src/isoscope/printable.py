@@ -73,12 +73,23 @@ def some_rows(rows: Iterable[int], n_found: int, n_rows: int) -> str:
     return f"{n_found:,} of {n_rows:,} rows (row {', '.join(first)}{more}, counted from 0)"
 
 
+def close_names(name: str, names: Iterable[str]) -> list[str]:
+    """Return the name in other capitals, or else up to two names spelt nearly the same.
+
+    >>> close_names("NC1", ["nc1", "nc2"]), close_names("IsoScor", ["isoscore", "lid"])
+    (['nc1'], ['isoscore'])
+    """
+    by_spelling = {known.lower(): known for known in names}
+    spelling = name.lower()
+    close = [spelling] if spelling in by_spelling else get_close_matches(spelling, by_spelling, n=2)
+    return [by_spelling[one] for one in close]
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a question that names the nearest spelling, or "" where none is near.
 
     >>> nearest("topc", ["id", "topic"])
     "did you mean 'topic'?"
     """
-    by_spelling = {known.lower(): known for known in names}
-    close = get_close_matches(name.lower(), by_spelling, n=1)
-    return f"did you mean {by_spelling[close[0]]!r}?" if close else ""
+    close = close_names(name, names)
+    return f"did you mean {close[0]!r}?" if close else ""

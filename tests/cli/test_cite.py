@@ -18,3 +18,6 @@ def test_cited_are_isoscope_the_metrics_named_and_those_of_a_result(command, tmp
     result.write_text(json.dumps({"nothing": 1}))
     assert keys(command("cite", result).out) == ["isoscope"]
     assert command("cite", tmp_path / "absent.json").code == 2
+    named = keys(command("cite", "rankme,twonn", "-m", "lid").out)
+    assert {"garrido2023", "facco2017", "levina2004"} <= set(named)
+    assert "Did you mean isoscore" in command("cite", "IsoScor").err

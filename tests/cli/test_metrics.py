@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from isoscope.metrics.registry import FAMILIES, registered
+from tests.raising import raises
+
+from isoscope.metrics.registry import FAMILIES, choose, forget, registered
 
 
 def test_every_metric_is_listed_and_one_is_explained(command) -> None:
@@ -30,6 +33,20 @@ def test_names_may_be_families_and_former_names(command) -> None:
     ]
     assert names == ["silhouette", "twonn"]
     assert command("metrics", "all").out == command("metrics").out
+
+
+def test_the_command_for_a_metric_of_a_plugin_names_the_plugin(command, tmp_path: Path) -> None:
+    plugin = tmp_path / "own.py"
+    plugin.write_text("import isoscope as iso\n@iso.metric\ndef own_norm(X):\n    return X.norm()\n")
+    shown = command("metrics", "own_norm", "--plugin", plugin).out
+    forget("own_norm")
+    assert f"isoscope measure FILE -m own_norm --plugin {plugin}" in " ".join(shown.split())
+
+
+def test_names_in_capitals_are_answered_with_the_name(command) -> None:
+    assert "did you mean nc1?" in " ".join(command("metrics", "NC1").err.lower().split())
+    with raises(argument="metrics", hint="nc1"):
+        choose("NC1")
 
 
 def test_every_metric_can_be_explained(command) -> None:

@@ -183,6 +183,9 @@ def test_summary_says_start_end_and_correlation(run: iso.Trajectory) -> None:
     page = run._repr_html_()
     assert "<table" in page
     assert f"{found.rho:.5f}" in page
+    few = made(isoscore=[6, 1, 3, 4, 2, 5], silhouette=[1, 2, 3, 5, 4, 6])
+    assert few.correlation().n_points == 3
+    assert "r = " not in str(few)
 
 
 def test_dict_is_strict_json(run: iso.Trajectory) -> None:

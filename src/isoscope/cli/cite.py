@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from isoscope.cli.commands import check_metrics
 from isoscope.cli.options import MetricOptions
 from isoscope.io.files import check_file
 from isoscope.terminal import show
@@ -17,7 +18,8 @@ def cite(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A result as JSON, as `isoscope measure FILE -o RESULT` writes it: its metrics are cited.",
+            help="A result as JSON, as `isoscope measure FILE -o RESULT` writes it: its metrics are cited; "
+            "or names of metrics.",
             metavar="[RESULT]",
             show_default=False,
         ),
@@ -31,16 +33,21 @@ def cite(
 
     The entry of isoscope alone: `isoscope cite`
 
-    The papers of two metrics too: `isoscope cite -m isoscore,silhouette`
+    The papers of two metrics too: `isoscope cite isoscore,silhouette`
 
     The papers behind a result: `isoscope measure vectors.npy -o result.json && isoscope cite result.json`
     """
+    names: list[str] = []
+    if file is not None and not file.exists() and file.name == str(file) and not file.suffix:
+        names, file = str(file).split(","), None
+        if not metrics.plugin:
+            check_metrics(names, argument=None)
     if file is not None:
         check_file(file, what="results")
     from isoscope.citations import cite as cited
     from isoscope.io.structure import read_json
 
-    used = metrics.chosen() or []
+    used = [*names, *(metrics.chosen() or [])]
     if file is not None:
         used += _metric_names(read_json(file).value)
     show(cited(used) if used else cited())

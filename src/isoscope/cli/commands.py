@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -24,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from isoscope import plugins
 from isoscope.cli.usage import long_name, usage_message
 from isoscope.errors import FileError, InputError, IsoscopeError, Setting
+from isoscope.printable import close_names
 from isoscope.terminal import as_json, say, show, show_json, unguarded
 
 FAULT = 1  # exit code of an error in isoscope itself
@@ -182,7 +182,7 @@ def check_metrics(names: Iterable[str], argument: str | None = "metrics") -> Non
         if name and name.removesuffix("_score") not in known:
             if plugins.has_metrics():
                 return  # their names are known when they are imported
-            close = difflib.get_close_matches(name, known, n=2)
+            close = close_names(name, known)
             hint = f"did you mean {' or '.join(close)}?" if close else "see `isoscope metrics` for all names"
             what = "has no" if argument else "There is no metric"
             raise InputError(f"{what} {name!r}", argument=argument, hint=hint)

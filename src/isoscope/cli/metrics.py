@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -67,7 +69,7 @@ def metrics(
 
     explained = [metric for metric in chosen if metric.name in asked]
     for metric in explained:
-        _explain(metric)
+        _explain(metric, plugin)
     listed = [metric for metric in chosen if not asked or metric.family in asked]
     if listed:
         _show_table(listed)
@@ -102,7 +104,11 @@ def _show_table(chosen: Collection[Metric]) -> None:
     console.say("`isoscope metrics NAME` explains one")
 
 
-def _explain(metric: Metric) -> None:
+def _plugin_words(plugin: list[Path] | None) -> list[str]:
+    return [word for path in plugin or () for word in ("--plugin", str(path))]
+
+
+def _explain(metric: Metric, plugin: list[Path] | None) -> None:
     """Print the docstring of a metric's function, without its parameters, and what the registry says."""
     from inspect import cleandoc
 
@@ -126,7 +132,7 @@ def _explain(metric: Metric) -> None:
         "paper": metric.paper,
         "measure it": f"iso.measure(X, partners=Y, metrics={metric.name!r})"
         if "partners" in metric.needs
-        else f"isoscope measure FILE -m {metric.name}",
+        else shlex.join(["isoscope", "measure", "FILE", "-m", metric.name, *_plugin_words(plugin)]),
     }
     for name, fact in facts.items():
         if fact:

@@ -7,12 +7,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from isoscope.errors import InputError
 from isoscope.metrics.registry import registered
-from isoscope.printable import printable
+from isoscope.printable import close_names, printable
 from isoscope.results import plain
 from isoscope.tables import shown
 
@@ -128,7 +127,7 @@ def _parsed(text: str) -> Gate:
     metrics = [metric.name for metric in registered().values() if "partners" not in metric.needs]
     known = [*metrics, *CORRESPONDENCES]
     if quantity not in known:
-        close = get_close_matches(quantity, [*known, *METRICS_OF_BOTH], n=2)
+        close = close_names(quantity, [*known, *METRICS_OF_BOTH])
         close = list(dict.fromkeys(METRICS_OF_BOTH.get(one, one) for one in close))
         hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics."
         raise InputError(

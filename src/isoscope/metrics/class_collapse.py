@@ -19,7 +19,8 @@ class ClassCollapse(Result):
     Attributes:
         labels: the K labels.
         counts: rows of each, or their weights.
-        nc1: spread within the label in units of that between means; their mean over rows is `nc1`.
+        nc1: variance within the label over that between means, direction by direction; the mean
+            over rows is `nc1`.
         relative_lengths: ‖μ_k − μ‖ over its mean over labels; 1 for a simplex.
         largest_cosines: the largest cosine of the label's mean with another, about μ; −1/(K−1) for a simplex.
         nc4: share of the label's rows nearer to the mean of another; their mean over rows is `nc4`.

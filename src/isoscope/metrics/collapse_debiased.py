@@ -127,7 +127,8 @@ _metric = family(
     call=lambda metric, shelf: metric(_noise_of(shelf, "nc1_debiased")),
     range=(-math.inf, math.inf),
     high="labels spread widely about their means",
-    sentence="without the bias of few rows, the spread within labels is {value:.3g} of that between means",
+    sentence="variance within labels over that between means, direction by direction: {value:.3g}, without "
+    "the bias of few rows",
     error=lambda shelf: nc1_error(shelf, debias=True),
 )
 def nc1_debiased(X: Any, labels: Any = None) -> float:

@@ -144,7 +144,7 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
 
 @_metric(
     range=(0.0, math.inf),
-    paper="Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension",
+    paper=f"{_RUDMAN_2022}; Himeno, Yamada 2014, Estimations for some functions of covariance matrix",
     sentence=_debiased_sentence,
     explain=_explain_debiased,
     error=lambda shelf: isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=True)[0],

@@ -33,21 +33,24 @@ _metric = family(
 @_metric(
     needs=("label_collapse",),
     high="labels spread widely about their means",
-    sentence="within labels the spread is {value:.3g} of that between their means (0 is full collapse)",
+    sentence="variance within labels over that between their means, direction by direction: {value:.3g} "
+    "(0 is full collapse)",
     error=lambda shelf: nc1_error(shelf, debias=False),
     error_needs=("moments",),
     fair="nc1_debiased",
 )
 def nc1(X: Any, labels: Any = None) -> float:
-    """Compute the spread within labels in units of the spread between their means: NC1.
+    """Compute the variance within labels over that between their means, direction by direction: NC1.
 
         tr(Σ_W Σ_B^†)/K,   Σ_W = mean over rows of (x − μ_k)(x − μ_k)ᵀ,
                            Σ_B = mean over labels of (μ_k − μ)(μ_k − μ)ᵀ,   μ the mean of the μ_k
 
-    Range [0, ∞); 0 where every label has collapsed to a point. Labels count alike in μ and Σ_B, and rows
-    alike in Σ_W: with equal numbers of rows this is the published one. Rows are taken about the mean of
-    their own label, so no digits are lost however far the collapse has gone. Invariant to rotation,
-    translation and scale. Paper: Papyan et al. 2020.
+    Along each of the K − 1 directions in which the means differ, the variance within labels is divided by
+    that of the means; the sum of these ratios is divided by K. It is no ratio of the two total variances,
+    which `between_share` tells. Range [0, ∞); 0 where every label has collapsed to a point. Labels count
+    alike in μ and Σ_B, and rows alike in Σ_W: with equal numbers of rows this is the published one. Rows are
+    taken about the mean of their own label, so no digits are lost however far the collapse has gone.
+    Invariant to rotation, translation and scale. Paper: Papyan et al. 2020.
 
     Args:
         X: a labelled Space, (n, d) vectors in any array, or LabelCollapse.

@@ -8,7 +8,6 @@ import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
 from isoscope.errors import InputError
+from isoscope.printable import close_names
 from isoscope.space import Space
 from isoscope.statistics.declared import declared, whole, with_prerequisites
 from isoscope.statistics.gathered import Statistics
@@ -360,7 +360,7 @@ def _name_of(one: Any, names: Any) -> str:
 
 
 def _nearest(name: str) -> str:
-    close = get_close_matches(name, [*registered(), *FAMILIES], n=2)
+    close = close_names(name, [*registered(), *FAMILIES])
     if close:
         return "did you mean " + " or ".join(close) + "?"
     return "`isoscope metrics` lists them; families are " + ", ".join(FAMILIES)

@@ -22,6 +22,7 @@ from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 from isoscope.tables import percent
 
+_LU_2023 = "Lu et al. 2023, Using representation expressiveness and learnability"
 _LAST_RANK = 100  # of the fit of α-ReQ, as in its authors' package
 _DELTA = 1e-4  # Thilak et al. 2024, on the diagonal of the covariance within groups
 _EPSILON = 1e-7  # Thilak et al. 2024, added to the shares
@@ -126,7 +127,7 @@ def lidar(X: Any, labels: Any = None, *, delta: float = _DELTA) -> float:
     high="clusters easy to learn",
     better="high",
     invariances=("rotation", "scale"),
-    paper="Lu et al. 2023, Using representation expressiveness and learnability",
+    paper=_LU_2023,
     sentence=lambda value: f"the nearest neighbour has the cluster of {percent(value)} of unseen rows",
     biased_by_rows=True,
 )
@@ -158,7 +159,7 @@ def cluster_learnability(X: Any, *, n_clusters: int | None = None, seed: int = 0
     high="learnable and of high dimension",
     better="high",
     invariances=("rotation", "scale"),
-    paper="Lu et al. 2023, Using representation expressiveness and learnability",
+    paper=f"{_LU_2023}; Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
     sentence="learnability of clusters and intrinsic dimension over d add up to {value:.2f}",
     biased_by_rows=True,
 )

@@ -35,6 +35,7 @@ _CHECKSUM = b"isoscope.checksum"
 _FORMAT = 2  # with a checksum
 _KEYS = ("seed", "step")
 _INTERVALS = ("_low", "_high")
+_FEW_POINTS = 5  # below it a correlation is not printed
 _NO_VALUE = "no value at this step"
 
 
@@ -261,9 +262,11 @@ class Trajectory(View):
         yield Grid("", ("", "start", "end", "largest sd over seeds"), rows)
 
     def lines(self) -> list[str]:
-        """Return the correlation of the main pair of metrics."""
+        """Return the correlation of the main pair of metrics; fewer points than 5 say too little."""
         correlation = self._main_correlation()
-        return [] if correlation is None else [correlation.title, correlation.sentence]
+        if correlation is None or correlation.n_points < _FEW_POINTS:
+            return []
+        return [correlation.title, correlation.sentence]
 
 
 def _parts(column: str) -> tuple[str, dict[str, Any]]:
