@@ -91,15 +91,13 @@ class Plan(Result):
         metrics: the metrics that are measured, in the order of the table.
         statistics: the names of the statistics, keyed by when they are computed: "first pass", "second pass",
             "strips" (every pair of rows, strip by strip) and "whole" (all vectors at once).
-        where: "memory" if the vectors are in memory already, "loaded" if they must be loaded, "streamed" if
-            they are read in blocks.
+        where: "memory" (already there), "loaded" (into memory) or "streamed" (read in blocks).
         in_parts: whether the source is read in parts and never held in memory as a whole.
         estimated: what is not exact, by name, with its limit and tolerance in words.
         left_out: what is not measured, and why.
         by: the slice of each row, or the columns that define the slices; None if rows are not sliced.
         columns_by: the names of those columns, if they have names.
-        also_outside: whether metrics that need all vectors at once are also computed for the rows outside
-            each slice.
+        also_outside: whether metrics that need all vectors also cover the rows outside each slice.
         errors: whether standard errors are computed.
         first: the first rows; they show which columns (labels, texts, …) exist.
         n_rows, n_dims: the size of the source; n_rows is None if it is known only after reading everything.
