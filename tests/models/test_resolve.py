@@ -167,11 +167,18 @@ def test_the_hub_is_asked_only_with_leave(tmp_path: Path, monkeypatch: pytest.Mo
         return str(tmp_path)
 
     monkeypatch.setattr(hub, "snapshot_download", snapshot)
-    with pytest.raises(InputError, match="download=True"):
-        resolve_model("someone/some-model")
-    assert asked == [True]
-    assert resolve_model("someone/some-model", download=True) == tmp_path
-    assert asked == [True, False]
+    for name in ("someone/some-model", "bert-base-uncased"):  # the first models on the hub have no owner
+        asked.clear()
+        with pytest.raises(InputError, match="download=True"):
+            resolve_model(name)
+        assert asked == [True]
+        assert resolve_model(name, download=True) == tmp_path
+        assert asked == [True, False]
+    asked.clear()
+    for name in ("a/b/c", "./a", "~/a", "a/"):
+        with raises(InputError, argument="model", wanted="hub id"):
+            resolve_model(name, download=True)
+    assert not asked
 
 
 def test_a_failed_fetch_is_one_line() -> None:

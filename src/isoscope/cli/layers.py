@@ -185,7 +185,7 @@ def layers(
 
     A causal model on running text, in windows: `isoscope layers smollm2-135m book.txt --window 512`
 
-    Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned reviews.csv -o layers`
+    Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned reviews.csv --download`
 
     Over training, for a folder of checkpoints: `isoscope layers ./run reviews.csv -o layers`
 

@@ -14,6 +14,7 @@ from isoscope.models.onnx import is_onnx
 from isoscope.printable import nearest
 from isoscope.progress import Bar
 
+_DOWNLOAD = Setting("download", True, to="download it from Hugging Face's hub")
 # the files that are downloaded; code, pickled weights and the formats of other frameworks are not
 _FETCHED = ("*.json", "*.txt", "*.safetensors", "*.model")
 
@@ -45,21 +46,22 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
     if base and revision and (path := Path(base).expanduser() / revision).is_dir():
         return path
     hub = known.hub if known else base or name
-    if not isinstance(model, str) or not _is_hub_id(hub):
+    is_id = isinstance(model, str) and _is_hub_id(hub)
+    copy = _from_hub(hub, revision if base else None, download=download) if is_id else None
+    if copy is None and not (is_id and "/" in hub):
         raise InputError(
             argument="model",
             got=name,
             wanted=f"one of {', '.join(KNOWN)}, a model's folder, a .gguf file, or a hub id (owner/name)",
-            hint=nearest(name, KNOWN),
+            hint=nearest(name, KNOWN) or (_DOWNLOAD if is_id else ""),
         )
-    copy = _from_hub(hub, revision if base else None, download=download)
     if copy is None:
         command, installed = known and known.install_command, installed_models()
         raise InputError(
             f"model {name!r} is not on this machine",
             hint=[
                 *([command] if command else ["pass the folder it was saved in"]),
-                Setting("download", True, to="download it from Hugging Face's hub"),
+                _DOWNLOAD,
                 *([f"use a model that is installed: {', '.join(installed)}"] if installed else []),
             ],
         )
@@ -128,8 +130,9 @@ def _with_tokenizer(known: KnownModel, lender: str) -> Path | None:
 
 
 def _is_hub_id(name: str) -> bool:
-    owner, slash, rest = name.partition("/")
-    return bool(owner and slash and rest) and "/" not in rest and not name.startswith((".", "~"))
+    """Return whether a name is owner/name, or one of the first models on the hub, which have no owner."""
+    parts = name.split("/")
+    return len(parts) <= 2 and all(parts) and not name.startswith((".", "~"))
 
 
 def _from_hub(hub: str, revision: str | None, *, download: bool) -> Path | None:
