@@ -71,7 +71,7 @@ def test_rows_compare_with_what_is_published(fake) -> None:
     assert rows["silhouette, end"].ours == run.mean()["silhouette"][-1]
 
 
-OTHER = [{"steps": 3}, {"every": 6}, {"encoder": MPNET}, {"tolerance": 0.5}]
+OTHER = [{"every": 6}, {"encoder": MPNET}, {"tolerance": 0.5}]
 
 
 @pytest.mark.parametrize("change", OTHER, ids=str)
@@ -79,6 +79,17 @@ def test_another_protocol_or_encoder_is_not_compared(fake, change: dict) -> None
     found = ran(**change)
     assert not found.comparable
     assert {row.verdict for row in found.rows()} == {Verdict.NOT_TESTABLE, None}
+
+
+def test_a_short_run_says_so_and_no_claim_is_held_by_it(fake) -> None:
+    found = ran(steps=3)
+    verdicts = {row.quantity: row.verdict for row in found.rows()}
+    assert {name for name, verdict in verdicts.items() if verdict is Verdict.HELD} == {"items", "parameters"}
+    assert verdicts["r"] is Verdict.NOT_TESTABLE
+    assert found.sampled.startswith("3 of the paper's ")
+    tested = list(STUDY.findings([found]))
+    assert {one.verdict for one in tested} == {Verdict.NOT_TESTABLE}
+    assert any("3 of the paper's" in one.condition for one in tested)
 
 
 def test_a_sampled_run_is_compared_and_says_so(fake) -> None:

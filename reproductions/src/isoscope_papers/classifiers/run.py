@@ -22,7 +22,7 @@ from isoscope_papers import runs
 from isoscope_papers.classifiers.options import Options
 from isoscope_papers.classifiers.setups import SAMPLE, SETUPS, Published, Setup
 from isoscope_papers.corpora import load_corpus
-from isoscope_papers.rows import Row, below, equal, unpublished, within
+from isoscope_papers.rows import OTHER_DATA, Row, below, equal, unpublished, within
 from isoscope_papers.study import Place
 
 R_TOLERANCE = RHO_TOLERANCE = 0.003
@@ -86,13 +86,27 @@ class Outcome:
         same = self.encoder in self.setup.published and about["n_items"] == self.published.n_items
         return bool(same and close and about["steps"] == self.setup.steps)
 
+    @property
+    def is_short(self) -> bool:
+        """Return whether training stopped before the paper's number of updates."""
+        return bool(self.trajectory.configuration["steps"] < self.setup.steps)
+
+    @property
+    def why_not(self) -> str:
+        """Return why it is not comparable, in words; empty where it is."""
+        if self.is_short:
+            return f"{self.trajectory.configuration['steps']:,} of the paper's {self.setup.steps:,} updates"
+        return "" if self.comparable else OTHER_DATA
+
     def rows(self) -> list[Row]:
         """Return ours beside published, quantity by quantity."""
         run, theirs, same, title = self.trajectory, self.published, self.comparable, self.title
+        has_items = run.configuration["n_items"] == theirs.n_items and self.encoder in self.setup.published
+        counts = same or (has_items and self.is_short)  # counts do not depend on the updates
         r, rho = _correlations(run, self.setup.first_step)
         found = [
-            equal(title, "items", run.configuration["n_items"], theirs.n_items, comparable=same),
-            equal(title, "parameters", run.n_parameters, theirs.n_parameters, comparable=same),
+            equal(title, "items", run.configuration["n_items"], theirs.n_items, comparable=counts),
+            equal(title, "parameters", run.n_parameters, theirs.n_parameters, comparable=counts),
             within(title, "r", r, theirs.r, tolerance=R_TOLERANCE, comparable=same),
             # the bound is stated for all setups: it decides where ρ has no figure of its own
             below(title, "ρ", rho, theirs.rho_below, comparable=same)
@@ -126,8 +140,10 @@ class Outcome:
     def sampled(self) -> str:
         """Return what of the paper's protocol was sampled, in words; empty where nothing was."""
         about = self.trajectory.configuration
+        steps, theirs = about["steps"], self.setup.steps
         n_seeds, every, tolerance = len(about["seeds"]), about["every"], about["silhouette_tolerance"]
         parts = [
+            f"{steps:,} of the paper's {theirs:,} updates" if steps < theirs else "",
             f"{n_seeds} of the paper's {N_SEEDS} seeds" if n_seeds != N_SEEDS else "",
             f"measured at every {every} updates and interpolated" if every > 1 else "",
             f"silhouettes estimated to ± {tolerance:g}" if tolerance is not None else "",

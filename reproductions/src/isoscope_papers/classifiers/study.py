@@ -80,7 +80,8 @@ def _of_outcome(one: Outcome) -> Iterator[Finding]:
         own = [by_name[quantity] for quantity in quantities]
         verdict = reached(row.verdict for row in own)
         ours = ", ".join(f"{row.quantity} {row.cell}" for row in own)
-        return decide(claim, verdict, ours, why=OTHER_DATA if verdict is Verdict.NOT_TESTABLE else "")
+        is_tested = verdict is not Verdict.NOT_TESTABLE and not one.is_short
+        return decide(claim, verdict, ours, why="" if is_tested else one.why_not or OTHER_DATA)
 
     if one.setup.part == "glue":
         yield merged(f"parameters-{name}", "items", "parameters")
@@ -88,8 +89,9 @@ def _of_outcome(one: Outcome) -> Iterator[Finding]:
         yield _moves(one, "figure-4", "silhouette", "isoscore")
     elif one.setup.published:
         yield merged(f"{name}-setup", "items", "parameters")
-        yield by_name["r"].finding(f"{name}-r")
-        yield by_name["ρ"].finding("spearman-main")
+        why = one.why_not or OTHER_DATA
+        yield by_name["r"].finding(f"{name}-r", why=why)
+        yield by_name["ρ"].finding("spearman-main", why=why)
         yield _moves(one, "silhouette-rises", "silhouette")
         yield _moves(one, "isoscore-falls", "isoscore")
         if "sd, mean" in by_name:
@@ -105,14 +107,15 @@ def _moves(one: Outcome, claim: str, *names: str) -> Finding:
     ends = {name: one.ends(name) for name in names}
     held = {name: (last > first) == (name == "silhouette") for name, (first, last) in ends.items()}
     ours = ", ".join(f"{name} {number(a)} → {number(b, 4)}" for name, (a, b) in ends.items())
-    why = OTHER_DATA if one.setup.part == "main" and not one.comparable else ""
+    why = one.why_not if one.setup.part == "main" or one.is_short else ""
     return decide(claim, held, ours, where="for {}", why=why)
 
 
 def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Test the claims that are made of all setups together."""
     r, rho = ({o.title: row.ours for o in outcomes for row in o.rows() if row.quantity == q} for q in "rρ")
-    known = {title: value for title, value in r.items() if value is not None}
+    whole = {one.title for one in outcomes if not one.is_short}
+    known = {title: value for title, value in r.items() if value is not None and title in whole}
     if known:
         contrary = {title: value for title, value in known.items() if value >= 0}
         shortened = {o.title: known[o.title] for o in outcomes if o.setup.unit_length and o.title in known}
