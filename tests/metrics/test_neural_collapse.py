@@ -292,3 +292,11 @@ def test_a_classifier_of_another_shape_is_refused():
     statistic = LabelCollapse.of(X, labels, GroupMoments.of(X, labels))
     with raises(InputError, argument="classifier"):
         nc4(statistic, classifier=np.ones((4, 6)))
+
+
+@pytest.mark.parametrize("K", [3, 5])
+def test_the_largest_difference_in_length_is_that_of_two_opposite_means(K: int) -> None:
+    means = np.zeros((K, 2))
+    means[0], means[1] = [1.0, 2.0], [-1.0, -2.0]
+    value = iso.metrics.nc2_equinorm(np.repeat(means, 2, axis=0), np.repeat(np.arange(K), 2))
+    assert value == pytest.approx(np.sqrt(K / 2 - 1))

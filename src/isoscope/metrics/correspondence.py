@@ -60,7 +60,7 @@ def linear_cka(X: Any, Y: Any = None, *, debias: bool = False) -> float:
     1.0
     """
     sums = CrossMoments.of(X, Y)
-    sums.need_spread("linear_cka", 4 if debias else 2)
+    sums.need_spread("linear_cka_debiased" if debias else "linear_cka", 4 if debias else 2)
     hsic = _unbiased if debias else _plain
     both = hsic(sums.cross, sums.cross_quartic, sums.left, sums.right, sums.count)
     left = hsic(sums.left, sums.left_quartic, sums.left, sums.left, sums.count)

@@ -104,7 +104,7 @@ def nc2_equinorm(X: Any, labels: Any = None) -> float:
 
         sd_k ‖μ_k − μ‖/mean_k ‖μ_k − μ‖,   μ the mean of the μ_k
 
-    with the standard deviation over labels of divisor K. Range [0, √(K−1)); 0 for a simplex. Invariant to
+    with the standard deviation over labels of divisor K. Range [0, √(K/2−1)]; 0 for a simplex. Invariant to
     rotation, translation and scale. Paper: Papyan et al. 2020.
 
     >>> round(nc2_equinorm([[0.0], [0.0], [3.0], [3.0], [3.0], [3.0]], labels=[0, 0, 1, 1, 2, 2]), 6)
