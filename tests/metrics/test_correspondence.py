@@ -183,3 +183,12 @@ def test_a_sample_of_rows_without_neighbours(rng: np.random.Generator) -> None:
     B[2:] *= np.array([1.0] * 5 + [0.0] * 5)[:, None]
     found = [neighbor_overlap_samples(A, B, k=1, sample=1, seed=seed) for seed in range(20)]
     assert {(float(share), int(row) >= 7) for share, row in found} == {(0.0, True), (1.0, False)}
+
+
+@pytest.mark.parametrize("scale", [1e78, 1e-82])
+def test_squares_of_squares_beyond_float64_are_refused(rng: np.random.Generator, scale: float) -> None:
+    X = rng.normal(size=(20, 3))
+    with raises(iso.InputError, argument="X", message="square twice"):
+        iso.metrics.linear_cka(X * scale, X)
+    with raises(iso.InputError, argument="Y", message="square twice"):
+        iso.metrics.linear_cka(X, X * scale)

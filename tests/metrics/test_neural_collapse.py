@@ -140,16 +140,32 @@ def test_nc4_is_the_disagreement_with_scikit_learns_nearest_centroid(n, d):
     X = rng.normal(size=(n, d)) + 2 / math.sqrt(d) * rng.normal(size=(4, d))[labels]
     nearest = NearestCentroid().fit(X, labels).predict(X)
     assert nc4(X, labels) == pytest.approx((nearest != labels).mean())
-    left_out = [
-        NearestCentroid().fit(np.delete(X, i, 0), np.delete(labels, i)).predict(X[i : i + 1])[0]
-        for i in range(n)
-    ]
-    assert 0 < nc4_debiased(X, labels) == pytest.approx((np.array(left_out) != labels).mean())
+    n_missed = 0
+    for i in range(n):
+        means = NearestCentroid().fit(np.delete(X, i, 0), np.delete(labels, i)).centroids_
+        squared = ((X[i] - means) ** 2).sum(axis=1)
+        own = X[labels == labels[i]]
+        squared[labels[i]] -= own.var(axis=0, ddof=1).sum() / (len(own) * (len(own) - 1))
+        n_missed += int(squared.argmin() != labels[i])
+    assert 0 < nc4_debiased(X, labels) == pytest.approx(n_missed / n)
     W, b = rng.normal(size=(4, d)), rng.normal(size=4)
     decisions = (X @ W.T + b).argmax(axis=1)
     assert nc4(X, labels, classifier=(W, b)) == pytest.approx((nearest != decisions).mean())
     always_third = (W, [0, 0, 1e9, 0])
     assert nc4(X, labels, classifier=always_third) == pytest.approx((nearest != 2).mean())
+
+
+@pytest.mark.parametrize(("n", "K", "length"), [(10, 2, 0.0), (50, 10, 6.0)])
+def test_nc4_debiased_is_the_error_on_unseen_rows(n, K, length):
+    found, true = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        means = length * np.eye(K, 400)
+        labels, unseen = np.arange(n) % K, np.arange(100) % K
+        X, Y = (rng.normal(size=(len(y), 400)) + means[y] for y in (labels, unseen))
+        found.append(nc4_debiased(X, labels))
+        true.append((NearestCentroid().fit(X, labels).predict(Y) != unseen).mean())
+    assert np.mean(found) == pytest.approx(np.mean(true), abs=0.1)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ class ClassCollapse(Result):
         relative_lengths: ‖μ_k − μ‖ over its mean over labels; 1 for a simplex.
         largest_cosines: the largest cosine of the label's mean with another, about μ; −1/(K−1) for a simplex.
         nc4: share of the label's rows nearer to the mean of another; their mean over rows is `nc4`.
-        nc4_debiased: the same with each row left out of its own mean.
+        nc4_debiased: the same with each row left out of its own mean, less the noise that this adds.
     """
 
     labels: tuple[Any, ...]

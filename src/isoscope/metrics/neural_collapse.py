@@ -264,11 +264,12 @@ def nc4(X: Any, labels: Any = None, *, classifier: Any = None) -> float:
 def nc4_debiased(X: Any, labels: Any = None) -> float:
     """Compute NC4 without the bias of few rows a label: each row is left out of the mean of its label.
 
-        mean over rows of [min_{l≠k} ‖x − μ_l‖ < n_k/(n_k − 1)·‖x − μ_k‖]
+        mean over rows of [min_{l≠k} ‖x − μ_l‖² < (n_k/(n_k − 1))²·‖x − μ_k‖² − tr Σ_k/(n_k(n_k − 1))]
 
-    the error of the nearest class mean on rows that it has not seen, by leaving one out, exactly. A label
-    with a single row is always missed. Range [0, 1]. Invariant to rotation, translation and scale.
-    Paper: Papyan et al. 2020; the correction is ours.
+    an estimate of the error of the nearest class mean on rows that it has not seen. A mean of one row fewer
+    is noisier; the last term takes off what that adds to the distance. A label with a single row is always
+    missed. Range [0, 1]. Invariant to rotation, translation and scale. Paper: Papyan et al. 2020; the
+    correction is ours.
 
     >>> nc4_debiased([[0.0], [3.0], [4.0], [5.0]], labels=[0, 0, 1, 1])  # 3 is 3 from 0, but 1.5 from 4.5
     0.25

@@ -29,7 +29,8 @@ class LabelCollapse:
         fourths: (K,) float64, Σ ‖c/s‖⁴.
         products: (q, d) float64, Σ c rᵀ over the rows of all labels.
         wrong: (K,) float64, rows nearer to the mean of another label than to their own.
-        wrong_left_out: (K,) float64, the same where a row is left out of the mean of its own label.
+        wrong_left_out: (K,) float64, the same where a row is left out of the mean of its own label, less the
+            noise that this adds.
     """
 
     moments: GroupMoments
@@ -93,7 +94,9 @@ def _nearest_is_another(
     """Return whether another mean is nearer than the own one, with the row in its own mean and without.
 
     For another label l:  ‖x − mean_l‖² − ‖x − mean_k‖² = ‖m̃_k − m̃_l‖² + 2 c·(m̃_k − m̃_l). Leaving a row out
-    of its mean, or one of as many as its weight says, multiplies its distance to it by n_k/(n_k − 1).
+    of its mean, or one of as many as its weight says, multiplies its distance to it by n_k/(n_k − 1). A mean
+    of n_k − 1 rows is noisier than those of the other labels. What that adds to the square is taken off,
+    tr Σ_k/(n_k(n_k − 1)), or where labels have few rows in many dimensions all would be missed by chance.
     """
     means = moments.coordinates
     towards = (within_span * means[own]).sum(dim=1, keepdim=True) - within_span @ means.T
@@ -102,7 +105,9 @@ def _nearest_is_another(
     counts = moments.counts[own]
     rest = (counts - 1).clamp(min=0)
     farther = torch.where(rest > 0, (counts / rest).square() - 1, torch.inf)  # of the squared distance
-    lost = torch.where(farther < torch.inf, farther * (residuals * residuals).sum(dim=1), torch.inf)
+    variance = moments.within[own] / rest  # of the label, over all dimensions
+    noise = variance / (counts * rest)  # what one row fewer adds to the squared distance to the own mean
+    lost = torch.where(rest > 0, farther * (residuals * residuals).sum(dim=1) - noise, torch.inf)
     return [(nearest < 0).double(), (nearest < lost).double()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows
-from isoscope.errors import ShapeError, UndefinedError
+from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.kernels.precision import LEAST_SUM
 from isoscope.statistics.declared import declare
 
 
@@ -111,6 +113,12 @@ class CrossMoments:
         for side, name in ((self.left, "X"), (self.right, "Y")):
             if not bool(side.trace() > 0):
                 raise UndefinedError(f"{what} is undefined: all {self.count} points of {name} are equal")
+            if not LEAST_SUM < float(side.trace().square()) < math.inf:
+                raise InputError(
+                    "leaves the range that float64 can square twice (about 1e-72 to 1e75)",
+                    argument=name,
+                    hint="divide it by its largest value",
+                )
 
     @cached_property
     def nuclear_norm(self) -> Tensor:
