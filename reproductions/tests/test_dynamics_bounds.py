@@ -98,7 +98,7 @@ def test_thrust_is_the_derivative(tau: float, negative: float) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InputError, match="temperature is 0"):
+    with pytest.raises(InputError, match="`temperature` must be a positive number, got 0"):
         contrastive_loss(0, 4)
-    with pytest.raises(InputError, match="n is 1"):
+    with pytest.raises(InputError, match="`n` must be at least 2"):
         contrastive_loss(0.1, 1)

@@ -165,4 +165,4 @@ def test_three_rows_need_no_option(folder: Path) -> None:
     np.save("n3.npy", np.load("a.npy")[:3])
     result = run("n3.npy", "n3.npy")
     assert result.exit_code == 0, result.output
-    assert "over 1 neighbours, not 10" in result.output
+    assert "the overlap uses 1 neighbour instead of 10" in result.output

@@ -14,6 +14,7 @@ import isoscope as iso
 from isoscope.comparison import compare, parse_gates, resampling
 from isoscope.comparison.moved import displacements, overlap_error, shares_left_out, wide_neighbors
 from isoscope.comparison.resampling import N_GROUPS, Groups
+from isoscope.printable import counted
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
 
@@ -324,8 +325,9 @@ def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int
     found = compare(A, B, metrics="mean_norm")
     assert found.k == k
     said = [note for note in found.notes if "instead of 10" in note]
+    neighbors = counted(k, "neighbour")
     assert said == (
-        [f"the overlap uses {k} neighbours instead of 10, because there are only {n} rows"] if k < 10 else []
+        [f"the overlap uses {neighbors} instead of 10, because there are only {n} rows"] if k < 10 else []
     )
     assert (
         found.to_dict()["correspondences"]

@@ -18,7 +18,7 @@ Y = np.arange(12) % 3
     ("arguments", "error", "message"),
     [
         ({"y": None}, iso.InputError, "`y` is missing"),
-        ({"y": [0, 1, None] * 4}, iso.LabelError, "missing for 4 rows"),
+        ({"y": [0, 1, None] * 4}, iso.LabelError, "missing for 4 of 12 rows"),
         ({"y": np.where(Y == 1, np.nan, Y)}, iso.LabelError, "row 1, 4, 7, 10"),
         ({"y": [["a"], None, ["b"]] * 4}, iso.LabelError, "missing"),
         ({"y": [1] * 12}, iso.LabelError, "only one label"),

@@ -108,7 +108,7 @@ def _close_options(name: str, command: Any) -> list[str]:
 
 def _missing(param: Any, path: str, command: Any) -> InputError:
     what = param.metavar if param.param_type_name == "argument" else long_name(param.opts)
-    example = _EXAMPLE.search(command.help or "")
+    example = _EXAMPLE.search((command.help or "").partition("**Examples**")[2])
     hint = f"see `{path} --help`" if example is None else f"for example, `{' '.join(example[1].split())}`"
     return InputError(f"`{path}` needs {what}", hint=hint)
 

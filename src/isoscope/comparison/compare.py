@@ -148,8 +148,8 @@ def compare(
         notes += [*matched.zero_notes(moved), *moved.notes]
         if n_neighbors < _N_NEIGHBORS and k is None:
             notes.append(
-                f"the overlap uses {n_neighbors} neighbours instead of {_N_NEIGHBORS}, because there are "
-                f"only {n} rows"
+                f"the overlap uses {counted(n_neighbors, 'neighbour')} instead of {_N_NEIGHBORS}, because "
+                f"there are only {n} rows"
             )
         bar.step("intervals")
         half_widths: dict[str, float] = {}

@@ -138,7 +138,7 @@ def similarity_matrix(
     >>> X = np.random.default_rng(0).normal(size=(50, 8))
     >>> matrix = similarity_matrix({"whole": X, "turned": -X[:, ::-1], "half": X[:, :4]})
     >>> [round(value, 2) for value in matrix.values[0]]
-    [1.0, 1.0, 0.68]
+    [1.0, 1.0, 0.65]
     """
     check_seed(seed)
     if measure not in MEASURES:
