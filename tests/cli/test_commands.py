@@ -202,6 +202,7 @@ def test_no_arguments_show_the_help(command) -> None:
     assert done.err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["measure", "--help"], ["metrics"], ["measure", "plain.npy"]])
 def test_a_closed_pipe_is_no_error(folder: Path, words: list[str]) -> None:
     read, write = os.pipe()

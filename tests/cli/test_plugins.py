@@ -62,6 +62,7 @@ def test_a_command_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CliRunner().invoke(app, ["greet", "you"]).output == "hello you\n"
 
 
+@pytest.mark.slow
 def test_a_metric_of_another_package(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import isoscope\n\n@isoscope.metric(family='isotropy')\n"

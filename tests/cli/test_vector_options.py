@@ -89,6 +89,7 @@ def test_identifiers_change_no_number() -> None:
     assert found["notes"][0] == "columns that are not dimensions: id (by its name)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["frontier"], ["train", "--steps", "2"], ["advise", "--repeats", "1"]])
 def test_every_command_says_once_how_a_table_was_read(command: list[str]) -> None:
     note = "note: columns that are not dimensions: id"

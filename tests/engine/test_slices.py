@@ -487,6 +487,7 @@ def test_the_order_is_claimed_of_what_has_one(data: dict[str, Any]) -> None:
     assert "isoscore_debiased is tested instead" in text("isoscore", "isoscore_debiased")
 
 
+@pytest.mark.slow
 def test_measured_values_are_noticed(data: dict[str, Any]) -> None:
     found = iso.measure(data["X"], by=np.linspace(0, 1, N), metrics=["mean_norm"])
     assert "pandas.cut" in found.notes[0]

@@ -140,6 +140,7 @@ def test_whole_numbers_first_and_fractions_later(tmp_path: Path, monkeypatch: py
     assert read(tmp_path / "a.jsonl").vectors.sum() == 200 + 400
 
 
+@pytest.mark.slow
 def test_as_many_columns_as_keys(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     row = {f"k{i}": i + 0.5 for i in range(20_000)}

@@ -95,6 +95,7 @@ def test_gradient_has_its_closed_form() -> None:
 DRAWS = 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tails", ["normal", "t5"])
 @pytest.mark.parametrize("spectrum", ["flat", "geometric"])
 def test_debiased_is_unbiased_at_64_vectors_of_768(spectrum: str, tails: str) -> None:

@@ -37,6 +37,7 @@ def run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_each_checkpoint_in_the_order_of_training(run: Path) -> None:
     trajectory = measure_checkpoints(run, TEXTS, **QUICK)
     assert list(trajectory.profiles) == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
@@ -53,6 +54,7 @@ def test_each_checkpoint_in_the_order_of_training(run: Path) -> None:
         trajectory.values("mean_cosine", 7)
 
 
+@pytest.mark.slow
 def test_a_run_continues_where_it_stopped(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
     measure, options = module.layers, {**QUICK, "metrics": ["mean_cosine", "isoscore", "lid"]}
@@ -86,6 +88,7 @@ def test_a_run_continues_where_it_stopped(run: Path, tmp_path: Path, monkeypatch
     assert len(measured) == n + 4
 
 
+@pytest.mark.slow
 def test_one_model_is_in_memory_at_a_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import weakref
 
@@ -105,6 +108,7 @@ def test_one_model_is_in_memory_at_a_time(run: Path, monkeypatch: pytest.MonkeyP
     assert len(alive) == 3
 
 
+@pytest.mark.slow
 def test_the_command(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
@@ -130,6 +134,7 @@ def test_a_revision_is_a_subfolder_or_of_the_hub(run: Path, monkeypatch: pytest.
     assert (seen["name"], seen["revision"], seen["local_files_only"]) == ("owner/name", "step100", True)
 
 
+@pytest.mark.slow
 def test_bad_checkpoints(run: Path, tiny_gpt: Path, tmp_path: Path) -> None:
     with raises(ShapeError, argument="checkpoints", message="has 4 layers × 16, and checkpoint-3 has 3 × 16"):
         measure_checkpoints([run / "checkpoint-3", tiny_gpt], TEXTS, metrics="mean_norm", **QUICK)

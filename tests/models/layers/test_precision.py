@@ -165,6 +165,7 @@ def test_states_that_are_all_zero_are_named(tiny_bert: Path) -> None:
     assert profile.values("mean_cosine")[2] is None
 
 
+@pytest.mark.slow
 def test_a_compiled_model_gives_the_same_numbers(tiny_gpt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the tracing is real here: the compiler itself takes a minute."""
     graphs = []
