@@ -23,6 +23,7 @@ ALL = pytest.mark.parametrize("statement", STATEMENTS.values(), ids=lambda one: 
 
 
 @ALL
+@pytest.mark.slow
 def test_what_holds_is_so(statement):
     check = getattr(checks, statement.key)
 

@@ -67,6 +67,7 @@ def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
         run(tiny_bert, "-o", "runs", "--regularizer", "istar", "--resume")
 
 
+@pytest.mark.slow
 def test_the_scores_say_how_many_texts_they_rest_on(tiny_bert: Path, texts: Path) -> None:
     own = ("--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK)
     shown = invoke(tiny_bert, *own)

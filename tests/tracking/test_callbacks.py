@@ -115,6 +115,7 @@ def test_the_values_reach_tensorboard(tiny_bert: Path, tmp_path: Path, monkeypat
     np.testing.assert_allclose([event.value for event in found], tracker.trajectory["mean_cosine"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_trainer_stops_on_collapse_and_says_why(
     tiny_bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -155,6 +156,7 @@ def _die() -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_without_the_trainers_log_the_history_has_the_values(tiny_bert: Path, tmp_path: Path) -> None:
     tracker = following(tiny_bert)
     trainer = hugging(tiny_bert, tmp_path, None)

@@ -20,6 +20,7 @@ def run():
     )
 
 
+@pytest.mark.slow
 def test_curve_points_and_runs(run, tmp_path):
     positions = {"measured": frontier_position(X, Y), "debiased": frontier_position(X, Y, debias=True)}
     axes = plot_against_frontier(positions, runs={"classifier": run}, path=tmp_path / "f.png", title="t")

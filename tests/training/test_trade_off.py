@@ -39,6 +39,7 @@ def test_every_point_is_measured_and_under_the_frontier(found):
         assert point.distance == pytest.approx(point.ceiling - point.isoscore, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_both_ends_reach_their_best_and_the_middle_lies_between(found):
     first, last = found.points[0], found.points[-1]
     assert first.silhouette > 0.9

@@ -126,7 +126,7 @@ def read_rows(space: Space, metrics: Sequence[Metric], *, read: Read, seed: int)
 
 def _of_few(metric: Metric, shelf: Statistics, read: Read, why_not: str) -> Reading:
     """Return the reading of a slice of one vector or of equal ones, where the metric is defined on it."""
-    first_pass = {name for name in streamed() if not declared()[name].builds_on}
+    first_pass = {name for name, one in declared().items() if one.merges and not one.builds_on}
     if metric.needs <= first_pass | set(KNOWN):
         reading = read(metric, shelf, errors=False)
         if reading.value is not None:

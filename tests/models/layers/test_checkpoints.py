@@ -134,7 +134,6 @@ def test_a_revision_is_a_subfolder_or_of_the_hub(run: Path, monkeypatch: pytest.
     assert (seen["name"], seen["revision"], seen["local_files_only"]) == ("owner/name", "step100", True)
 
 
-@pytest.mark.slow
 def test_bad_checkpoints(run: Path, tiny_gpt: Path, tmp_path: Path) -> None:
     with raises(ShapeError, argument="checkpoints", message="has 4 layers × 16, and checkpoint-3 has 3 × 16"):
         measure_checkpoints([run / "checkpoint-3", tiny_gpt], TEXTS, metrics="mean_norm", **QUICK)
