@@ -34,7 +34,6 @@ import isoscope as iso
 from isoscope.cli import app
 from isoscope.io.formats import formats as known_formats
 from isoscope.metrics.registry import FAMILIES, KNOWN, built_in
-from isoscope.statistics.declared import streamed, weighted, whole
 from isoscope_papers import corpora
 from isoscope_papers.theory.statements import statements_table
 
@@ -349,8 +348,6 @@ def filled(text: str, folder: Path) -> str:
             if language in ("python", "console"):
                 printed = _run_python(body, namespace) if language == "python" else _run_console(body)
                 printed_to = block.end()
-    for names in (streamed, whole, weighted):
-        names.cache_clear()
     return "".join([*parts, text[end:]])
 
 

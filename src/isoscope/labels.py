@@ -24,9 +24,7 @@ _FEW_LABELS = 20  # whatever the number of rows
 _FEW_ROWS = 10  # of each label, on average
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _NUMBERS_A_ROW = 4  # whole numbers that span fewer than so many a row are counted, not sorted
-_MOST_REMEMBERED = (
-    2**16
-)  # rows of labels on a device that are remembered; the work for more hides the launches
+_MOST_REMEMBERED = 2**16  # rows of labels on a device; for more the work hides the launches
 _REMEMBERED = 2  # such as a training and a test set
 _on_device: deque[tuple[Tensor, Labels]] = deque(maxlen=_REMEMBERED)
 

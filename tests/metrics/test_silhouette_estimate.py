@@ -222,7 +222,7 @@ class Blocks(Wrapped):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 256 rows, so that a few thousand rows are many blocks."""
-    monkeypatch.setattr(anchors, "_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(anchors, "block_rows", lambda *_: 256)
 
 
 @pytest.mark.parametrize("name", ["two weak clusters", "heavy tails", "tiny clusters", "collapsed"])

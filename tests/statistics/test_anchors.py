@@ -68,7 +68,7 @@ INDEX = torch.tensor([3, 899, 0, 500, 257, 256, 255])
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 1024)  # blocks of 256 rows
+    monkeypatch.setattr(module, "block_rows", lambda *_: 256)
     monkeypatch.setattr(module, "_GROUP_ANCHORS", 3)
 
 

@@ -41,8 +41,7 @@ def largest(monkeypatch: pytest.MonkeyPatch) -> None:
     declare("largest", Largest, lambda space, _: Largest(space.vectors.abs().max(), len(space)))
     yield
     monkeypatch.undo()
-    for names in (declared, declarations.streamed, declarations.whole, declarations.weighted):
-        names.cache_clear()
+    declared.cache_clear()
 
 
 def test_a_new_statistic_is_taken_in_memory_and_in_a_stream(largest: None, tmp_path: Path) -> None:

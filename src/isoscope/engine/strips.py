@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.arrays import block_rows
 from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.options import Scale
 from isoscope.engine.passes import Outcome
@@ -24,7 +25,6 @@ from isoscope.statistics.rows import FileRows
 STRIP_ROWS = 16_384  # rows that meet all others in one pass; more passes cost reads, more rows memory
 SUMS_BYTES = 256 * 2**20  # of the sums of all rows, which are kept where each pair is met once
 _STRIP_BYTES = 64 * 2**20
-_BLOCK_BYTES = 16 * 2**20
 _KEPT = ("cohesion", "separation", "nearest")  # of each row of a strip
 
 Alive = list[tuple[int, Source, int]]  # place, part and number of rows of every part that can be read
@@ -138,7 +138,7 @@ class _Strips:
 
     def __init__(self, parts: Alive, clusters: Labels, scale: Scale, once: bool) -> None:
         d, K = parts[0][1].n_dims, clusters.n_labels
-        n_rows = min(max(256, _BLOCK_BYTES // (4 * max(d, K))), scale.rows_of_block(d, K))
+        n_rows = min(block_rows(max(d, K)), scale.rows_of_block(d, K))
         m = strip_rows(d, K, memory=scale.memory)
         self._parts, self._n_rows, self._once = parts, n_rows, once
         self._task = StripTask(K, n_rows, once)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from isoscope.arrays import block_rows
 from isoscope.kernels.precision import NEAR, Frame, crowded_squares, direct_squares, full_precision
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.workers import Room, in_order
@@ -20,8 +21,6 @@ from isoscope.statistics.rows import HeldRows, Rows
 
 _FRAME_ROWS = 256  # looked at for a centre and a unit
 _CROWDED = 0.01  # share of near pairs above which they are not taken one by one
-_BLOCK_BYTES = 16 * 2**20  # of float32; measured on two cores: 2 MB take a third longer, 8 MB a twentieth
-_CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: a launch has to keep a whole device busy
 _BLOCKS_A_WORKER = 4  # or more: fewer blocks are taken in turn, by all cores together
 _GROUP_ANCHORS = 512  # meet a block at a time
 _CUDA_GROUP_ANCHORS = 4096
@@ -124,7 +123,7 @@ class AnchorRows:
         source = HeldRows(rows.detach()) if isinstance(rows, Tensor) else rows
         first = next(source.blocks(_FRAME_ROWS))
         width = max(first.shape[1], labels.n_labels)
-        n_rows = max(256, (_CUDA_BLOCK_BYTES if first.is_cuda else _BLOCK_BYTES) // (4 * width))
+        n_rows = block_rows(width, first.device)
         return cls(source, labels, Frame.of(first), n_rows)
 
     @full_precision

@@ -65,8 +65,6 @@ _TOGETHER: list[Together] = []
 def declare(name: str, kind: type | None, of: Callable[[Space, Any], Any], **properties: Any) -> None:
     """Make a statistic known to everything that takes, merges, keeps, plans or prices statistics."""
     _DECLARED[name] = Declared(name, kind, of, **properties)
-    for names in (streamed, whole, weighted):
-        names.cache_clear()
 
 
 def declare_together(names: tuple[str, ...], of: Callable[[Space], tuple[Any, ...]]) -> None:
@@ -89,19 +87,16 @@ def together(names: Iterable[str]) -> list[Together]:
     return [joint for joint in _TOGETHER if set(joint.names) <= set(names)]
 
 
-@cache
 def streamed() -> frozenset[str]:
     """Return the names of statistics that passes over blocks of rows suffice for."""
     return frozenset(name for name, statistic in declared().items() if statistic.merges)
 
 
-@cache
 def whole() -> frozenset[str]:
     """Return the names of statistics that want all vectors at once."""
     return frozenset(declared()) - streamed()
 
 
-@cache
 def weighted() -> frozenset[str]:
     """Return the names of statistics that count a row as often as its weight says."""
     return frozenset(name for name, statistic in declared().items() if statistic.weighted)
