@@ -11,7 +11,14 @@ import torch
 from isoscope import Measurement, measure
 from isoscope.engine.source import is_source
 from isoscope.errors import FileError, InputError
-from isoscope.models import LanguageModel, States, load_language_model, measure_layers, token_states
+from isoscope.models import (
+    BatchStates,
+    LanguageModel,
+    States,
+    load_language_model,
+    measure_layers,
+    token_states,
+)
 
 TEXTS = ["the cat sat on the mat", "a dog", "the dog ran to the cat", "a hat on a mat"] * 3
 
@@ -73,6 +80,20 @@ def test_a_checkpoint_of_other_rows_is_refused(gpt: LanguageModel, tmp_path: Pat
     assert dict(run()) == dict(run())
     with pytest.raises(FileError, match="checkpoint"):
         run(**other)
+
+
+@pytest.mark.parametrize("kind", ["texts", "batches"])
+def test_a_model_that_was_trained_further_is_another(tiny_gpt: Path, kind: str) -> None:
+    """One weight in the middle is changed by the least amount; the name and the folder stay the same."""
+    model = load_language_model(tiny_gpt, device="cpu")
+    batches = [{"input_ids": torch.tensor([[3, 4, 5]])}]
+    states = States(TEXTS, model=model) if kind == "texts" else BatchStates(batches, model=model.model)
+    before = states.identity
+    assert states.identity == before
+    with torch.no_grad():
+        weight = model.model.h[1].mlp.c_fc.weight
+        weight[1, 2] = torch.nextafter(weight[1, 2], weight.new_tensor(9.0))
+    assert states.identity != before
 
 
 def test_measured_like_any_source(gpt: LanguageModel) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.labels import Labels
 from isoscope.models.batches import InputBatch
+from isoscope.models.cache import weights_fingerprint
 from isoscope.models.forward import OUTPUT, Layer, StateBatch, hidden_states, returns_hidden_states
 from isoscope.models.inner import unwrapped
 from isoscope.models.language_models import LanguageModel
@@ -146,7 +147,7 @@ class BatchStates(States):
 
     @property
     def identity(self) -> list[Any]:
-        """The model, its layers, the sinks and the inputs: all that the rows depend on."""
+        """The model and its weights, its layers, the sinks and the inputs: all that the rows depend on."""
         digest = hashlib.sha256()
         for batch in self._checked():
             values = batch.inputs.values() if isinstance(batch.inputs, Mapping) else [batch.inputs]
@@ -163,6 +164,7 @@ class BatchStates(States):
             self._include_sinks,
             self.sink_ratio,
             digest.hexdigest(),
+            weights_fingerprint(getattr(self._core, "__self__", self._core)),
         ]
 
     @property

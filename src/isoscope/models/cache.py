@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from isoscope.engine.checksums import checksum
 from isoscope.errors import FileError
 from isoscope.io.atomic import remove, sweep, why
 from isoscope.io.sealed import file_hash, peek, read_tensors, write_tensors
@@ -121,6 +122,21 @@ def fingerprint(model_folder: Path) -> str:
         if path.suffix.lower() == ".md" or any(part.startswith(".") for part in name.split("/")):
             continue  # a model card, or a file that the hub's client has written
         whole.update(f"{name}\0{file_hash(path)}\n".encode())
+    return whole.hexdigest()
+
+
+def weights_fingerprint(model: Any) -> str:
+    """Return a hash of the weights and buffers of a loaded model, and of where there are none; fast.
+
+    It tells a model that was trained further from its origin, which has the same name and folder. Weights
+    that accelerate has offloaded have no values here, and count by their names and shapes.
+    """
+    if not isinstance(model, nn.Module):
+        return ""
+    whole = hashlib.sha256()
+    for name, values in (*model.named_parameters(), *model.named_buffers()):
+        code = "" if values.device.type == "meta" else checksum(torch.atleast_1d(values.detach()))
+        whole.update(f"{name}\0{tuple(values.shape)}\0{values.dtype}\0{code}\n".encode())
     return whole.hexdigest()
 
 

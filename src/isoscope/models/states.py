@@ -16,6 +16,7 @@ from torch import Tensor
 from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
 from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
 from isoscope.models.batches import text_batches, token_batches, usual_batch
+from isoscope.models.cache import weights_fingerprint
 from isoscope.models.forward import Layer, StateBatch, hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.module_names import matching_modules
@@ -145,9 +146,10 @@ class States:
 
     @property
     def identity(self) -> list[Any]:
-        """The model, its layers, the tokens, the sinks and the batches: all that the rows depend on.
+        """The model and its weights, its layers, the tokens, the sinks and the batches.
 
-        The batches determine the order of the rows, and the first batch the thresholds of the sinks.
+        These are all that the rows depend on: the batches determine their order, and the first batch the
+        thresholds of the sinks.
         """
         contents = (
             self.tokenized.ids.numpy().tobytes() + self.tokenized.starts.numpy().tobytes(),
@@ -155,6 +157,7 @@ class States:
             str(self.groups).encode(),
         )
         digests = [hashlib.sha256(content).hexdigest() for content in contents]
+        digests.append(weights_fingerprint(self.model.model))
         return [str(self.model.path), self.layers, self._include_sinks, self.sink_ratio, *digests]
 
     @property

