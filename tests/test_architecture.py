@@ -33,6 +33,7 @@ ORDER = (
     ("engine.readings",),
     ("citations", "clustering", "io", "known_models", "measurement", "plugins", "progress"),
     ("engine",),
+    ("queries",),
     ("comparison", "corrections", "figures", "look"),
     ("advice", "models"),
     ("losses", "tracking"),

@@ -15,6 +15,10 @@ from torch import Tensor
 from isoscope.clustering import kmeans
 from isoscope.errors import InputError, Setting, check_choice
 from isoscope.metrics.clusters import softmax_regression
+from isoscope.queries.ranks import Ranks
+from isoscope.queries.relevance import Relevance
+from isoscope.queries.retrieval import average_precision
+from isoscope.space import Space
 from isoscope.statistics.directions import unit_rows
 
 PENALTIES = (100.0, 10.0, 1.0)  # of the linear probe, the strongest first
@@ -112,19 +116,11 @@ def retrieval(fold: LabelFold) -> float:
     the folds too similar, and gains by chance significant. Rows without another one of their label are no
     queries; the result is 0 where there are no queries.
     """
-    total, n_queries, start = 0.0, 0, 0
-    ranks = torch.arange(1, len(fold.test), dtype=torch.float64)
-    for cosines in _cosines(fold.test, fold.test):
-        places = torch.arange(len(cosines))
-        cosines[places, start + places] = -torch.inf  # the query itself is ranked last and left out
-        order = cosines.argsort(dim=1, descending=True, stable=True)[:, :-1]
-        right = (fold.test_codes[order] == fold.test_codes[start + places, None]).double()
-        n_right = right.sum(dim=1)
-        precision = (right.cumsum(dim=1) / ranks * right).sum(dim=1)
-        total += float((precision / n_right.clamp(min=1)).sum())
-        n_queries += int((n_right > 0).sum())
-        start += len(cosines)
-    return total / max(n_queries, 1)
+    rows = torch.arange(len(fold.test))
+    relevance = Relevance.of_labels(*2 * [fold.test_codes.tolist()])
+    ranks = Ranks.of(Space(fold.test), fold.test, *relevance.padded(), own=rows)
+    precisions = average_precision(ranks)[ranks.has_any]
+    return float(precisions.mean()) if len(precisions) else 0.0
 
 
 def _cosines(queries: Tensor, answers: Tensor) -> Iterator[Tensor]:

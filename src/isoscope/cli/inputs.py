@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from isoscope.errors import FileError, InputError, Setting
 if TYPE_CHECKING:
     from isoscope.engine.source import Source
     from isoscope.models import TextFile
+    from isoscope.queries import Queries
 
 _EACH = 2  # rows that labels have at least, on average
 _MODEL = Setting("model", "all-MiniLM-L6-v2", to="encode its texts")
@@ -207,6 +208,63 @@ class InputOptions(EncodingOptions, VectorOptions):
         from isoscope.engine.on_device import OnDevice
 
         return OnDevice(source, self.device)
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """Queries beside the documents in FILE, and what is relevant to each; None where not given."""
+
+    panel = "Queries"
+
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="Queries: vectors, or texts with --model; FILE has the documents.",
+            metavar="FILE",
+        ),
+    ] = None
+    relevance: Annotated[
+        str | None,
+        typer.Option(
+            "--relevance",
+            help="What is relevant to a query: documents with the same value in a column of both files "
+            "(topic; answer=id), or a file of pairs (query,document,score).",
+            metavar="WHERE",
+        ),
+    ] = None
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--ids", help="The column of both files that pairs name. [default: rows from 0]", metavar="COLUMN"
+        ),
+    ] = None
+    query_prefix: Annotated[
+        str | None,
+        typer.Option("--query-prefix", help="The --prefix of queries, where it differs.", metavar="TEXT"),
+    ] = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of FILE that are named, which are no dimensions."""
+        from isoscope.queries.opened import columns_of
+
+        return [side[1] for side in columns_of(self.relevance, self.ids)]
+
+    def open(self, documents: Source, source: InputOptions) -> Queries | None:
+        """Return the queries beside documents, read as FILE is; None where none are given."""
+        from isoscope.queries.opened import as_queries, columns_of
+
+        if self.queries is None:
+            for name in _given(self, ("relevance", "ids", "query_prefix")):
+                raise InputError("needs --queries FILE", argument=name)
+            return None
+        if self.query_prefix is not None and source.model is None:
+            raise InputError("needs --model NAME, which encodes texts", argument="query_prefix")
+        prefixed = source if self.query_prefix is None else replace(source, prefix=self.query_prefix)
+        named = [side[0] for side in columns_of(self.relevance, self.ids)]
+        opened = prefixed.open(self.queries, by=named or None)
+        return as_queries(opened, documents, relevance=self.relevance, ids=self.ids)
 
 
 def _given(options: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -34,6 +34,18 @@ _ITEMS = (
 )
 
 
+_RELEVANT = (  # of a query and a document
+    ("query", "document"),
+    ("query_id", "document_id"),
+    ("query_id", "doc_id"),
+    ("query_id", "corpus_id"),
+    ("query-id", "corpus-id"),
+    ("qid", "docid"),
+    ("row1", "row2"),
+    ("i", "j"),
+)
+_GAINS = ("score", "relevance", "gain", "label")
+
 # columns whose names say that they belong together, the likeliest first
 _PAIRS = (
     ("anchor", "positive"),
@@ -85,6 +97,36 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
     if not scores:
         raise ShapeError(f"{file} has no pairs", wanted="two items and a score in every row")
     return FilePairs(*_alike(*items), scores)
+
+
+def read_relevant_pairs(path: str | os.PathLike[str]) -> FilePairs:
+    """Read which documents are relevant to which queries from a table: two columns, perhaps with a score.
+
+    Columns are taken by name (query, document; query_id, doc_id; query-id, corpus-id; …; score), else the
+    first two or three in order; `pairs.csv:a,b` or `pairs.csv:a,b,gain` says which. Without a score it is 1.
+
+    Raises:
+        FileError: the file is missing or broken, or has no such columns.
+    """
+    file, named = split_column(os.fspath(path))
+    asked = [part.strip() for part in named.split(",")] if named else []
+    heads = {head for pair in _RELEVANT for head in pair} | set(_GAINS)
+    columns = open_table(file, Wanted("relevant pairs", heads, asked), KINDS[1:])
+    with reading(file):
+        for name in asked:
+            columns.check(name)
+        known = (columns.find(*pair) for pair in _RELEVANT)
+        names = asked or next((found for found in known if found), columns.names[:2])
+        scored = names[2:] or ([] if asked else next(filter(None, (columns.find(one) for one in _GAINS)), []))
+        if len(names) < 2:
+            raise FileError(f"{file} has columns {listed(columns.names)}", wanted="a query and a document")
+        items = [_items(columns.read(name), columns) for name in names[:2]]
+        scores = [
+            _score(value, columns, row) for name in scored for row, value in enumerate(columns.read(name))
+        ]
+    if not items[0]:
+        raise ShapeError(f"{file} has no pairs", wanted="a query and a document in every row")
+    return FilePairs(*_alike(*items), scores or [1.0] * len(items[0]))
 
 
 def _chosen(columns: Table, asked: list[str]) -> tuple[str, str, str]:
