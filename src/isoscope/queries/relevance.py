@@ -88,8 +88,8 @@ class Relevance:
         sizes = torch.from_numpy(np.bincount(keys // n_documents, minlength=n_queries))
         lists = torch.where(sizes > 0, torch.arange(n_queries), -1)
         starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        rows, kept = torch.from_numpy(keys % n_documents), torch.from_numpy(gains[gains > 0][first])
-        return cls(lists, starts, rows, kept, n_documents)._checked("no pair with a gain above 0")
+        relevant, kept = torch.from_numpy(keys % n_documents), torch.from_numpy(gains[gains > 0][first])
+        return cls(lists, starts, relevant, kept, n_documents)._checked("no pair with a gain above 0")
 
     @classmethod
     def of_ids(
