@@ -8,6 +8,7 @@ from scipy.stats import ortho_group
 from tests.raising import raises
 
 import isoscope as iso
+from isoscope.comparison import similarity_matrix
 from isoscope.metrics.correspondence import neighbor_overlap_samples
 from isoscope.statistics.cross import CrossMoments
 
@@ -60,8 +61,8 @@ def test_cka_and_procrustes_see_through_rotation_shift_and_scale(rng: np.random.
     Y = 3 * X @ ortho_group.rvs(7, random_state=1) - 8
     assert np.isclose(iso.linear_cka(X, Y), 1)
     assert np.isclose(iso.linear_cka(X, Y, debias=True), 1)
-    assert iso.metrics.procrustes_distance(X, Y) < 1e-7
-    assert iso.metrics.procrustes_distance(X, X + 1, scale=False) < 1e-7 * np.linalg.norm(X)
+    assert iso.metrics.procrustes_distance(X, Y) < 1e-14
+    assert iso.metrics.procrustes_distance(X, X + 1, scale=False) < 1e-14 * np.linalg.norm(X)
     assert iso.metrics.procrustes_distance(X, Y, scale=False) > 1
 
 
@@ -77,6 +78,38 @@ def test_procrustes_is_what_scipy_finds(rng: np.random.Generator, scale: bool, e
     assert np.isclose(
         iso.metrics.procrustes_distance(X, Y, scale=scale), np.linalg.norm(A - B @ Q), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("size", [1e-3, 1e-5, 1e-10])
+@pytest.mark.parametrize("e", [7, 9])
+def test_small_procrustes_distances_keep_their_digits(
+    rng: np.random.Generator, size: float, scale: bool, e: int
+) -> None:
+    """2 − 2‖C‖_* has no digits left of a distance of 1e-10, and six of one of 1e-5."""
+    X = rng.normal(size=(60, 7))
+    wide = np.pad(X, ((0, 0), (0, e - 7)))
+    Y = (wide + size * rng.normal(size=wide.shape)) @ ortho_group.rvs(e, random_state=0)
+    A, B = wide - wide.mean(0), Y - Y.mean(0)
+    if scale:
+        A, B = A / np.linalg.norm(A), B / np.linalg.norm(B)
+    Q, _ = orthogonal_procrustes(B, A)
+    expected = np.linalg.norm(A - B @ Q)
+    tolerance = max(1e-9, 1e-15 / size)
+    assert iso.metrics.procrustes_distance(X, Y, scale=scale) == pytest.approx(expected, rel=tolerance)
+    if scale:
+        measured = iso.measure(wide, partners=Y, metrics="procrustes_distance")["procrustes_distance"]
+        assert measured == pytest.approx(expected, rel=tolerance)
+        assert iso.compare(X, Y).correspondence("procrustes") == pytest.approx(expected, rel=tolerance)
+        pair = similarity_matrix([X, Y], measure="procrustes")
+        assert float(pair.values[0][1]) == pytest.approx(expected, rel=tolerance)
+
+
+def test_the_distance_to_equal_points_is_the_norm(rng: np.random.Generator) -> None:
+    X, Y = two_spaces(rng)
+    distance = iso.metrics.procrustes_distance(X, np.ones_like(Y), scale=False)
+    assert distance == pytest.approx(np.linalg.norm(X - X.mean(0)))
+    assert iso.metrics.procrustes_distance(np.ones((5, 2)), np.zeros((5, 3)), scale=False) == 0
 
 
 def overlap_by_sets(X: np.ndarray, Y: np.ndarray, k: int) -> np.ndarray:

@@ -68,5 +68,17 @@ def test_measure_takes_partners_and_bad_input_is_named(rng: np.random.Generator)
     assert reading.standard_error == modality_gap_error(CrossMoments.of(X, Y))
     with raises(iso.ShapeError, argument="Y", wanted="20"):
         modality_gap(X, Y[:, :-1])
-    with pytest.raises(iso.UndefinedError, match="all 50 points of Y are equal"):
-        modality_gap(X, np.ones_like(Y))
+    with pytest.raises(iso.UndefinedError, match="all 50 points of both sides are equal"):
+        modality_gap(np.ones_like(Y), np.ones_like(Y))
+
+
+def test_a_side_of_equal_points_has_a_gap(rng: np.random.Generator) -> None:
+    X, _ = sides(rng, 1.0)
+    Y = np.full_like(X, 2.0)
+    variance = X.var(0, ddof=1).sum()
+    squared = ((X.mean(0) - 2) ** 2).sum() - variance / len(X)
+    assert modality_gap(X, Y) == pytest.approx(squared / (squared + 2 * variance))
+    left_out = [modality_gap(np.delete(X, i, 0), Y[1:]) for i in range(len(X))]
+    error = modality_gap_error(CrossMoments.of(X, Y))
+    assert error == pytest.approx(np.std(left_out) * np.sqrt(len(X) - 1), rel=0.1)
+    assert modality_gap(np.zeros_like(Y), Y) == 1

@@ -86,6 +86,33 @@ def test_no_digits_are_lost_however_far_the_collapse_has_gone(spread):
     assert nc1(Y, labels) == pytest.approx(nc1(Y.astype(np.float64), labels), rel=1e-9)
 
 
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+@pytest.mark.parametrize(("K", "rank", "d"), [(4, 1, 64), (9, 5, 20), (12, 8, 8)])
+def test_rounding_of_the_vectors_adds_no_direction_to_the_means(K, rank, d, offset):
+    """Means of low rank, stored in float32: rounding gives them K − 1 directions."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(K, rank)) @ rng.normal(size=(rank, d))
+    X, labels = collapsed(means, 0.1, offset)
+    lengths = np.linalg.svd(means - means.mean(axis=0))[1][:rank]
+    expected = (0.1**2 / d * K / lengths**2).sum() / K
+    stored = X.astype(np.float32)
+    assert np.linalg.matrix_rank(parts(stored.astype(np.float64), labels)[2]) > rank or rank == d
+    assert nc1(X, labels) == pytest.approx(expected, rel=1e-10)
+    assert nc1(stored, labels) == pytest.approx(expected, rel=1e-4 if offset else 1e-6)
+    assert nc1(torch.from_numpy(X).bfloat16(), labels) == pytest.approx(expected, rel=0.05) or offset
+    groups = GroupMoments.of(stored[:99], labels[:99]).merge(GroupMoments.of(stored[99:], labels[99:]))
+    assert len(groups.lengths_along) == rank
+
+
+def test_short_directions_of_the_means_stay_though_another_coordinate_is_large():
+    """A coordinate of 1e4 is stored to 4e-4, the others to 4e-8: means differ by 1e-3 in these."""
+    rng = np.random.default_rng(0)
+    means = 1e-3 * rng.normal(size=(6, 30))
+    means[:, 0] = 1e4
+    X = (means[np.arange(600) % 6] + 1e-3 * rng.normal(size=(600, 30))).astype(np.float32)
+    assert len(GroupMoments.of(X, np.arange(600) % 6).lengths_along) == 5
+
+
 def test_uneven_labels_against_brute_force_in_float64():
     X, labels = uneven()
     within, between, M = parts(X, labels)
@@ -294,7 +321,18 @@ def test_what_has_no_value_says_so():
     with pytest.raises(UndefinedError, match="has no direction"):
         nc2_equiangular(one_between, [0, 0, 1, 1, 2, 2])
     collapsed_wholly = np.eye(3)[[0, 0, 1, 1, 2, 2]]
-    assert nc1(collapsed_wholly, [0, 0, 1, 1, 2, 2]) == 0
+    labels = [0, 0, 1, 1, 2, 2]
+    assert nc1(collapsed_wholly, labels) == nc1_debiased(collapsed_wholly, labels) == 0
+    assert nc2_debiased(collapsed_wholly, labels) == pytest.approx(0, abs=1e-7)
+    of_lengths = collapsed_wholly * [1.0, 2.0, 3.0]
+    assert nc2_debiased(of_lengths, labels) == pytest.approx(nc2(of_lengths, labels))
+    measured = iso.measure(collapsed_wholly, labels=labels, metrics=["nc1", "nc1_debiased"], errors=True)
+    assert [one.standard_error for one in measured.readings] == [0, pytest.approx(0, abs=1e-12)]
+    with raises(InputError, argument="X"):
+        nc1_debiased(
+            1e-80 * np.random.default_rng(0).normal(size=(30, 4)) + np.eye(4)[np.arange(30) % 3],
+            np.arange(30) % 3,
+        )
 
 
 def test_a_classifier_of_another_shape_is_refused():

@@ -20,7 +20,7 @@ from isoscope.engine.kept import rows_of, shelf_of, sliced_shelf_of
 from isoscope.engine.measure import measure
 from isoscope.errors import InputError, Setting, ShapeError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
-from isoscope.metrics.correspondence import linear_cka, procrustes_distance
+from isoscope.metrics.correspondence import linear_cka, procrustes_of
 from isoscope.printable import counted, printable, quoted
 from isoscope.progress import Bar
 from isoscope.space import Space, unchecked
@@ -196,7 +196,7 @@ def compare(
         correspondences=(
             *(
                 Correspondence(name, value, interval(name, value), _MEANINGS[name])
-                for name, value in _correspondences(sums).items()
+                for name, value in _correspondences(sums, (first.vectors, second.vectors)).items()
             ),
             Correspondence("overlap", moved.overlap, moved.interval, overlap),
         ),
@@ -323,18 +323,18 @@ _MEANINGS = {
     "procrustes": "Procrustes distance after scaling: 0 for the same space, √2 for unrelated spaces",
 }
 _BOUNDS = {"cka": (0.0, 1.0), "cka_debiased": (-1.0, 1.0), "procrustes": (0.0, math.sqrt(2))}
-_FORMULAS: dict[str, Callable[[CrossMoments], float]] = {
-    "cka": linear_cka,
-    "cka_debiased": lambda sums: linear_cka(sums, debias=True),
-    "procrustes": procrustes_distance,
+_FORMULAS: dict[str, Callable[[CrossMoments, tuple[Any, Any] | None], float]] = {
+    "cka": lambda sums, _: linear_cka(sums),
+    "cka_debiased": lambda sums, _: linear_cka(sums, debias=True),
+    "procrustes": procrustes_of,
 }
 
 
-def _correspondences(sums: CrossMoments) -> Figures:
+def _correspondences(sums: CrossMoments, rows: tuple[Any, Any] | None = None) -> Figures:
     results: Figures = {}
     for name, formula in _FORMULAS.items():
         try:
-            results[name] = formula(sums)
+            results[name] = formula(sums, rows)
         except UndefinedError:
             results[name] = None
     return results

@@ -19,6 +19,7 @@ from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.metrics.correspondence import shared_counts
 from isoscope.metrics.dissimilarity import correlate, dissimilarities
 from isoscope.printable import printable, shortened
+from isoscope.statistics.cross import rotated_residual
 from isoscope.statistics.directions import has_direction
 from isoscope.statistics.kernel_alignment import MIN_ROWS, KernelAlignment
 from isoscope.statistics.neighbors import Neighbors
@@ -248,7 +249,7 @@ def _procrustes(u: Tensor, v: Tensor) -> tuple[float, float]:
         raise UndefinedError("procrustes is undefined: all points are equal")
     left, singular, right = torch.linalg.svd(u.T @ v, full_matrices=False)
     share = singular.sum() / (a * b).sqrt()
-    value = (2 - 2 * share).clamp(min=0).sqrt()
+    value = rotated_residual([(u / a.sqrt(), v / b.sqrt())], u.T @ v).sqrt()
     if not bool(value > 0):
         return 0.0, 0.0
     products = ((u @ left) * (v @ right.T)).sum(dim=1) / (

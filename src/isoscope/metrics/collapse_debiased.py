@@ -70,9 +70,11 @@ class LabelNoise:
             raise UndefinedError(f"{name} needs more rows than labels; there are {n:g} rows of {K} labels")
         basis = torch.linalg.qr((torch.eye(K).to(means) - 1 / K)[:, : K - 1]).Q
         trace = within.sum() / freedom
-        if not (within.any() and LEAST_SUM < float(trace.square()) < math.inf):
+        if within.any() and not LEAST_SUM < float(trace.square()) < math.inf:
             raise InputError(
-                "X leaves the range float64 can square twice (about 1e-72 to 1e75); divide it by its largest"
+                "leaves the range that float64 can square twice (about 1e-72 to 1e75)",
+                argument="X",
+                hint="divide it by its largest value",
             )
         traces = torch.where(counts > 1, within / (counts - 1).clamp(min=1), trace)
         inner = collapse.products @ groups.axes.T / freedom
@@ -86,7 +88,7 @@ class LabelNoise:
             basis.T @ (basis * (traces / counts)[:, None]),
             points @ inner @ points.T,
             basis.T @ (basis / counts[:, None]),
-            torch.maximum(square, trace.square() / groups.n_dims),
+            square.clamp(trace.square() / groups.n_dims, trace.square()),
             points,
         )
 
@@ -242,7 +244,8 @@ def nc1_error(shelf: Statistics, *, debias: bool) -> float:
     inverse = torch.linalg.pinv(G, hermitian=True)
     Y = inverse @ H @ inverse
     own = (collapse.fourths / counts - (collapse.squares / counts).square()).clamp(min=0) * groups.counts
-    scale = float(Y.trace() / (collapse.squares.sum() / noise.count))  # of q, where G is debiased
+    measured = float(collapse.squares.sum()) / noise.count
+    scale = float(Y.trace()) / measured if measured else 0.0  # of q, where G is debiased
     products = collapse.products / noise.freedom
     L = inverse @ noise.points @ (products - products @ groups.axes.T @ groups.axes)
     turned = inverse @ L

@@ -12,12 +12,13 @@ from torch import Tensor
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.metrics.registry import ALL_INVARIANCES, family
-from isoscope.statistics.cross import CrossMoments
+from isoscope.statistics.cross import CrossMoments, centred_pairs, rotated_residual
 from isoscope.statistics.directions import has_direction
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.kernel_alignment import KernelAlignment, block_rows
 from isoscope.statistics.neighbors import Neighbors
 
+_NEAR = 1e-6  # of the squared norms: below it a difference of sums has fewer than ten digits
 _COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
 _KORNBLITH_2019 = (
     "Kornblith, Norouzi, Lee, Hinton 2019, Similarity of neural network representations revisited"
@@ -102,6 +103,9 @@ def _unbiased(product: Tensor, quartic: Tensor, left: Tensor, right: Tensor, n: 
 
 
 @_metric(
+    call=lambda _metric, shelf: procrustes_of(
+        shelf.cross_moments, (shelf.vectors, shelf.partners) if shelf.has_rows else None
+    ),
     range=(0.0, math.sqrt(2)),
     high="the spaces differ",
     paper="Schönemann 1966, A generalized solution of the orthogonal Procrustes problem",
@@ -114,19 +118,31 @@ def procrustes_distance(X: Any, Y: Any = None, *, scale: bool = True) -> float:
         min_Q ‖X₀ − Y₀ Q‖_F,   Q orthogonal;  X₀, Y₀ centred and, with `scale`, of Frobenius norm 1
 
     A space of fewer dimensions is filled up with zeros. Range [0, √2] with `scale`, else [0, ∞); 0 where
-    one is the other moved rigidly (and scaled). Reference: Schönemann 1966.
+    one is the other moved rigidly (and scaled). Points that are all equal have no norm to scale by. Of spaces
+    that are nearly the same, the distance is taken from the rows themselves; CrossMoments alone resolve
+    distances down to about 1e-8 of the norms. Reference: Schönemann 1966.
 
     >>> X, Y = [[1.0, 0.0], [0.0, 1.0], [3.0, 2.0]], [[0.0, 2.0], [-2.0, 0.0], [-4.0, 6.0]]
     >>> round(procrustes_distance(X, Y), 6)
     0.0
     """
-    sums = CrossMoments.of(X, Y)
-    sums.need_spread("procrustes_distance")
-    left, right = sums.left.trace(), sums.right.trace()
+    return procrustes_of(CrossMoments.of(X, Y), None if isinstance(X, CrossMoments) else (X, Y), scale=scale)
+
+
+def procrustes_of(sums: CrossMoments, rows: tuple[Any, Any] | None, *, scale: bool = True) -> float:
+    """Return `procrustes_distance` from sums over rows, and from the rows where the distance is small."""
+    units = torch.ones(2, dtype=torch.float64)
     if scale:
-        squared = 2 - 2 * sums.nuclear_norm / (left.sqrt() * right.sqrt())
+        sums.need_spread("procrustes_distance")
+        units = torch.stack([sums.left.trace(), sums.right.trace()]).sqrt()
     else:
-        squared = left + right - 2 * sums.nuclear_norm
+        sums.need_rows("procrustes_distance")
+    left, right = sums.left.trace() / units[0] ** 2, sums.right.trace() / units[1] ** 2
+    squared = left + right - 2 * sums.nuclear_norm / (units[0] * units[1])
+    if rows is not None and bool(squared < _NEAR * (left + right)):
+        x, y = as_matrix(rows[0]).detach(), as_matrix(rows[1], name="Y").detach().to(sums.cross.device)
+        pairs = centred_pairs(x, y, sums.left_mean, sums.right_mean)
+        squared = rotated_residual(((u / units[0], v / units[1]) for u, v in pairs), sums.cross)
     return float(squared.clamp(min=0).sqrt())
 
 

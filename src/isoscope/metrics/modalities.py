@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from isoscope.arrays import scalar
-from isoscope.errors import ShapeError
+from isoscope.errors import ShapeError, UndefinedError
 from isoscope.metrics.registry import metric
 from isoscope.statistics.cross import CrossMoments
 
@@ -27,7 +27,8 @@ def modality_gap(X: Any, Y: Any = None) -> float:
         D/(D + 2 (tr S_x + tr S_y)),   D = ‖x̄ − ȳ‖² − tr Cov(x − y)/n
 
     with S the covariances. Subtracting the variance of x̄ − ȳ leaves 0 on average where both sides have one
-    mean. Range [−1/(n − 1), 1]; high means that the sides lie apart, and 1 that nothing else varies.
+    mean. Range [−1/(n − 1), 1]; high means that the sides lie apart, and 1 that nothing else varies. A side
+    whose points are all equal is taken as it is.
     Invariant to one rotation, translation and scale of both sides; Liang et al. use vectors of length 1.
     Paper: Liang et al. 2022.
 
@@ -70,7 +71,9 @@ def _parts(sums: CrossMoments) -> tuple[Tensor, Tensor]:
             argument="Y",
             wanted=f"{len(sums.left_mean)}, as `X` has: both sides are in one space",
         )
-    sums.need_spread("modality_gap")
+    sums.need_rows("modality_gap")
     n, step = sums.count, sums.left_mean - sums.right_mean
     total = sums.left.trace() + sums.right.trace()
+    if not bool(total > 0) and not bool(step.any()):
+        raise UndefinedError(f"modality_gap is undefined: all {n} points of both sides are equal")
     return step @ step - (total - 2 * sums.cross.trace()) / (n * (n - 1)), total / (n - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -61,9 +62,7 @@ class CrossMoments:
         y = y.to(x.device)
         means = _mean(x), _mean(y)
         sums: list[Tensor] = []
-        step = block_rows(max(x.shape[1], y.shape[1]))
-        for x_block, y_block in zip(x.split(step), y.split(step), strict=True):
-            u, v = x_block.double() - means[0], y_block.double() - means[1]
+        for u, v in centred_pairs(x, y, *means):
             p, q = u.square().sum(dim=1), v.square().sum(dim=1)
             part = [u.T @ u, v.T @ v, u.T @ v, p @ p, q @ q, p @ q, p @ u, q @ v, p @ v, q @ u]
             sums = part if not sums else [total + more for total, more in zip(sums, part, strict=True)]
@@ -106,24 +105,52 @@ class CrossMoments:
             qu - m * b - 2 * Ck - n * kk * m,
         ]
 
-    def need_spread(self, what: str, n: int = 2) -> None:
-        """Raise UndefinedError unless there are n rows, and they differ in both spaces."""
+    def need_rows(self, what: str, n: int = 2) -> None:
+        """Raise UndefinedError unless there are n rows, InputError where their squares lose digits."""
         if self.count < n:
             raise UndefinedError(f"{what} needs at least {n} rows; there are {self.count}")
         for side, name in ((self.left, "X"), (self.right, "Y")):
-            if not bool(side.trace() > 0):
-                raise UndefinedError(f"{what} is undefined: all {self.count} points of {name} are equal")
-            if not LEAST_SUM < float(side.trace().square()) < math.inf:
+            if bool(side.any()) and not LEAST_SUM < float(side.trace().square()) < math.inf:
                 raise InputError(
                     "leaves the range that float64 can square twice (about 1e-72 to 1e75)",
                     argument=name,
                     hint="divide it by its largest value",
                 )
 
+    def need_spread(self, what: str, n: int = 2) -> None:
+        """Raise as `need_rows`, and UndefinedError unless the rows differ in both spaces."""
+        self.need_rows(what, n)
+        for side, name in ((self.left, "X"), (self.right, "Y")):
+            if not bool(side.trace() > 0):
+                raise UndefinedError(f"{what} is undefined: all {self.count} points of {name} are equal")
+
     @cached_property
     def nuclear_norm(self) -> Tensor:
         """‖C‖_*, the sum of the singular values of C."""
         return torch.linalg.svdvals(self.cross).sum()
+
+
+def centred_pairs(x: Tensor, y: Tensor, x_mean: Tensor, y_mean: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield blocks of the rows of x and of y less their means, in float64."""
+    step = block_rows(max(x.shape[1], y.shape[1]))
+    for x_block, y_block in zip(x.split(step), y.split(step), strict=True):
+        yield x_block.double() - x_mean, y_block.double() - y_mean
+
+
+def rotated_residual(pairs: Iterable[tuple[Tensor, Tensor]], cross: Tensor) -> Tensor:
+    """Return min_Q Σ ‖u − Q v‖² from the rows, the shorter vectors filled with zeros.
+
+        Σ ‖Lᵀu − Rᵀv‖² + ‖u − L Lᵀu‖² + ‖v − R Rᵀv‖²,   C = Σ u vᵀ = L S Rᵀ
+
+    Nothing cancels, as it does in Σ ‖u‖² + Σ ‖v‖² − 2‖C‖_* where the spaces are nearly the same.
+    """
+    left, _, right = torch.linalg.svd(cross, full_matrices=False)
+    total = cross.new_zeros(())
+    for u, v in pairs:
+        a, b = u @ left, v @ right.T
+        total = total + (a - b).square().sum()
+        total = total + (u - a @ left.T).square().sum() + (v - b @ right).square().sum()
+    return total
 
 
 def _mean(X: Tensor) -> Tensor:

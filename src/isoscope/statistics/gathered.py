@@ -83,6 +83,11 @@ class Statistics:
             self._space = self._space()
         return self._space
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a Space, and not only what a stream has left."""
+        return self._space is not None
+
     @cached_property
     def rows(self) -> Rows:
         """The vectors, to be passed over block by block."""
