@@ -51,6 +51,8 @@ class InputBatch:
             return cls(inputs, torch.arange(len(inputs)) if items is None else items)
         arguments = dict(inputs)
         marks, ids = arguments.pop("special_tokens_mask", None), arguments.get("input_ids")
+        if not arguments:
+            raise InputError("is an empty mapping", argument="inputs", wanted="inputs by name")
         if items is None:
             items = torch.arange(len(next(iter(arguments.values()))))
         if ids is None:

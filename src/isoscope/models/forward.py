@@ -185,7 +185,7 @@ class _Forward:
         if not isinstance(inputs, Mapping):
             raise InputError(
                 f"is a tensor, but {_name(self.core)} takes inputs by name",
-                argument="probe",
+                argument="inputs",
                 wanted="texts, or a mapping such as {'input_ids': …, 'attention_mask': …}",
             )
         return dict(inputs)

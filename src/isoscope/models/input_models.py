@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from isoscope.errors import InputError, ShapeError
+from isoscope.io.structure import read_json
 from isoscope.models.language_models import load_weights, pretrained, quiet_loading, transformers_library
 from isoscope.models.model_files import running
 from isoscope.models.resolve import model_folder
@@ -76,10 +77,21 @@ def load_model(model: str | os.PathLike[str], kind: str, **loading: Any) -> Inpu
             raise InputError(
                 f"{path} has no preprocessor_config.json, so it reads no {kind}", wanted=f"a model of {kind}"
             )
+        _check_kind(folder, kind)
         processor = reader.from_pretrained(folder, **options)
         return InputModel(
             Path(os.fspath(model)).name, path, load_weights(path, kind, **loading), processor, kind
         )
+
+
+def _check_kind(folder: Path, kind: str) -> None:
+    """Raise InputError if the settings of the processor are those of the other kind."""
+    file = folder / "preprocessor_config.json"
+    settings = read_json(file).mapping() if file.is_file() else {}
+    types = {"images": "image_processor_type", "recordings": "feature_extractor_type"}
+    others = [other for other in KINDS if other != kind and types[other] in settings]
+    if others and types[kind] not in settings:
+        raise InputError(f"has {kind}, but {folder} reads {others[0]}", argument="inputs", wanted=others[0])
 
 
 class Processed:

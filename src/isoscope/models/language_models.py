@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from isoscope.errors import InputError, Setting, not_installed
+from isoscope.errors import FileError, InputError, Setting, not_installed
 from isoscope.io.files import reason
 from isoscope.io.structure import read_json
 from isoscope.models.inner import transformer_of, unwrapped
@@ -27,6 +27,8 @@ _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer
 UNLIMITED = 10**9  # a tokenizer without a limit has a maximum of 10³⁰ tokens
 _TOWERS = {"texts": "text_model", "images": "vision_model", "recordings": "audio_model"}  # of CLIP and CLAP
 SIDES = ("encoder", "decoder")
+# parts of names of weights that no hidden state depends on, which many files leave out
+_WITHOUT_EFFECT = ("pooler", "mask_token", "masked_spec_embed")
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 
 
@@ -93,6 +95,10 @@ def load_language_model(
             "decoder" as it reads a text that the encoder has read (teacher forcing).
         download: download the model if it is not on this machine. Nothing is downloaded otherwise.
     """
+    if not isinstance(model, str | os.PathLike):
+        _check_loaded_already(
+            dtype=dtype not in ("float32", torch.float32), device_map=device_map, compile=compile
+        )
     if isinstance(model, LanguageModel):
         return model
     if not isinstance(model, str | os.PathLike):
@@ -102,6 +108,7 @@ def load_language_model(
     with quiet_loading(), running(path):
         folder, options = pretrained(path)
         if tokenizer is None:
+            _check_reads_texts(path, folder)
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         loaded = load_weights(
             path, "texts", device=device, dtype=dtype, device_map=device_map, compile=compile, side=side
@@ -177,11 +184,17 @@ def load_weights(
     elif _is_quantized(folder):
         device_map = {"": str(best_device(device))}  # such weights cannot be moved afterwards
     weights |= {} if device_map is None else {"device_map": device_map}
-    model = transformers_library().AutoModel.from_pretrained(
-        folder, dtype=_checked_dtype(dtype), **weights, **options
+    whole, report = transformers_library().AutoModel.from_pretrained(
+        folder,
+        dtype=_checked_dtype(dtype),
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # they are named below
+        **weights,
+        **options,
     )
-    model.config.use_cache = False  # the model does not generate text
-    model = _part_for(model, kind, path, side)
+    whole.config.use_cache = False  # the model does not generate text
+    model = _part_for(whole, kind, path, side)
+    _check_weights(path, whole, model, report)
     if device_map is None:
         model = _placed(model, device)
     if compile:
@@ -291,6 +304,53 @@ def _part_for(model: Any, kind: str, path: Path, side: str | None) -> Any:
     if not hasattr(chosen.config.get_text_config(), "num_hidden_layers"):
         raise InputError(f"the model in {path} has no hidden states", wanted="a transformer for text")
     return chosen
+
+
+def _check_weights(path: Path, whole: Any, part: Any, report: Mapping[str, Any]) -> None:
+    """Raise FileError if weights of the part that is used are missing or have another shape.
+
+    transformers would give them random values.
+    """
+    for name, in_file, in_model in sorted(report["mismatched_keys"]):
+        raise FileError(
+            f"{path} has weights {name} of shape {tuple(in_file)}",
+            wanted=f"{tuple(in_model)}, as in its configuration",
+        )
+    own = {id(weight) for weight in part.parameters()}
+    used = [name for name, weight in whole.named_parameters() if id(weight) in own]
+    missing = [
+        name for name in used if name in report["missing_keys"] and not any(map(name.count, _WITHOUT_EFFECT))
+    ]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FileError(
+            f"{path} has no weights for {missing[0]}{others}, which would be random",
+            wanted="a file with all weights of its configuration",
+        )
+
+
+def _check_loaded_already(**options: Any) -> None:
+    """Raise InputError for options of loading that are given with a model that is loaded."""
+    for argument, value in options.items():
+        if value:
+            raise InputError(
+                "goes with a model that is loaded here, by its name or folder; this one is loaded",
+                argument=argument,
+            )
+
+
+def _check_reads_texts(path: Path, folder: Path) -> None:
+    """Raise InputError for a model of images or recordings."""
+    names = [name.name for name in folder.iterdir()] if folder.is_dir() else []
+    is_of_texts = any(
+        name.startswith(("tokenizer", "vocab", "merges")) or name.endswith(".model") for name in names
+    )
+    if "preprocessor_config.json" in names and not is_of_texts:
+        raise InputError(
+            f"has texts, but {path} has no tokenizer",
+            argument="inputs",
+            wanted="images or recordings for this model",
+        )
 
 
 def _checked_dtype(dtype: str | torch.dtype) -> str | torch.dtype:

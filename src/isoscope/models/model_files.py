@@ -58,6 +58,7 @@ def check_model(path: Path) -> None:
         for name, check in _CHECKS.items():
             if (file := path / name).is_file():
                 check(read_json(file))
+        _check_code(path / "config.json")
         inner = [path / module / "config.json" for module in _modules(path) if module != Path()]
         for config in filter(Path.is_file, inner):
             _check_module(read_json(config))
@@ -87,6 +88,24 @@ def modules_of(listing: Field) -> list[Path]:
 def _modules(path: Path) -> list[Path]:
     listing = path / "modules.json"
     return modules_of(read_json(listing)) if listing.is_file() else []
+
+
+def _check_code(config: Path) -> None:
+    """Raise InputError if a model needs code that comes with it: transformers has no model of its type."""
+    if not config.is_file():
+        return
+    settings = read_json(config)
+    kind = settings.get("model_type")
+    if settings.get("auto_map") is None or kind is None:
+        return
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    if kind.text() not in CONFIG_MAPPING_NAMES:
+        raise InputError(
+            f"the model in {config.parent} needs code of its own for {kind.text()!r}",
+            wanted="a model that transformers has code for, since code that comes with a model is never run",
+            hint="load it yourself, and pass the loaded model",
+        )
 
 
 def _weights(folder: Path) -> dict[str, tuple[int, ...]]:

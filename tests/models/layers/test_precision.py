@@ -84,11 +84,28 @@ def test_offloaded_weights_give_the_same_numbers(tiny_gpt: Path, tmp_path: Path)
         assert largest_change(here, measured(model=model)) < 1e-6
 
 
-def test_a_map_of_devices(tiny_gpt: Path) -> None:
+MAPS: dict[str, str | dict[str, str]] = {
+    "auto": "auto",
+    "one": {"": "cpu"},
+    "embedding on disk": {"wte": "disk", "wpe": "cpu", "drop": "cpu", "h": "cpu", "ln_f": "cpu"},
+    "blocks on disk": {"wte": "cpu", "wpe": "cpu", "drop": "cpu", "h.0": "cpu", "h.1": "disk", "h.2": "disk",
+                       "ln_f": "cpu"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_a_map_of_devices(tiny_gpt: Path, kind: str) -> None:
+    """Modules on disk have weights on no device, which are read when they run."""
     pytest.importorskip("accelerate")
-    here = measured(model=tiny_gpt, device="cpu")
-    for how in ("auto", {"": "cpu"}):
-        assert largest_change(here, measured(model=tiny_gpt, device_map=how)) < 1e-6
+    model = load_language_model(tiny_gpt, device_map=MAPS[kind])
+    is_offloaded = any(weight.device.type == "meta" for weight in model.model.parameters())
+    assert is_offloaded == ("disk" in kind)
+    assert model.device == torch.device("cpu")
+    assert largest_change(measured(model=tiny_gpt, device="cpu"), measured(model=model)) < 1e-6
+
+
+def test_a_map_beside_a_device(tiny_gpt: Path) -> None:
+    pytest.importorskip("accelerate")
     with raises(InputError, argument="device"):
         load_language_model(tiny_gpt, device="cpu", device_map="auto")
 

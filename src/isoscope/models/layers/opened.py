@@ -41,7 +41,11 @@ def open_states(
     bar.step("loading the model", at_once=True)
     if kind in (None, "batches") and not isinstance(model, InputModel):
         _check_batches(inputs)
-    if kind == "texts" and not isinstance(model, InputModel):
+    if kind == "texts" and isinstance(model, InputModel):
+        raise InputError(
+            f"has texts, but {model.name} reads {model.kind}", argument="inputs", wanted=model.kind
+        )
+    if kind == "texts":
         loaded = load_language_model(model, tokenizer=tokenizer, **loading)
         bar.step("tokenizing")
         return States(inputs, model=loaded, batch_tokens=batch_tokens, **chosen, **reading)
