@@ -670,7 +670,7 @@ def test_layers_that_do_not_exist_are_named_with_those_that_do(probe: Tensor, ti
         GeometryTracker(TEXTS, tokenizer=tokens, layers=3).read(model)
     with pytest.raises(iso.InputError, match=r"must be one of 'embeddings', .* more, got 'heads'"):
         GeometryTracker(TEXTS, tokenizer=tokens, layers="heads").read(model)
-    with pytest.raises(iso.InputError, match="`probe` is a tensor, but BertModel takes inputs by name"):
+    with pytest.raises(iso.InputError, match="the input is a tensor, but BertModel takes inputs by name"):
         GeometryTracker(torch.ones(3, 4)).read(model)
     with raises(iso.InputError, argument="probe", hint="tokenizer"):
         GeometryTracker(TEXTS).read(model)

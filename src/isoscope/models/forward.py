@@ -184,8 +184,7 @@ class _Forward:
             inputs = {main: inputs}
         if not isinstance(inputs, Mapping):
             raise InputError(
-                f"is a tensor, but {_name(self.core)} takes inputs by name",
-                argument="inputs",
+                f"the input is a tensor, but {_name(self.core)} takes inputs by name",
                 wanted="texts, or a mapping such as {'input_ids': …, 'attention_mask': …}",
             )
         return dict(inputs)

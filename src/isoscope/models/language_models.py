@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from isoscope.errors import FileError, InputError, Setting, not_installed
+from isoscope.errors import InputError, Setting, not_installed
 from isoscope.io.files import reason
 from isoscope.io.structure import read_json
 from isoscope.models.inner import transformer_of, unwrapped
-from isoscope.models.model_files import check_model, modules_of, running
+from isoscope.models.model_files import check_model, check_weights, modules_of, running
 from isoscope.models.resolve import is_gguf, model_folder
 from isoscope.models.untouched import device_of
 
@@ -27,8 +27,6 @@ _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer
 UNLIMITED = 10**9  # a tokenizer without a limit has a maximum of 10³⁰ tokens
 _TOWERS = {"texts": "text_model", "images": "vision_model", "recordings": "audio_model"}  # of CLIP and CLAP
 SIDES = ("encoder", "decoder")
-# parts of names of weights that no hidden state depends on, which many files leave out
-_WITHOUT_EFFECT = ("pooler", "mask_token", "masked_spec_embed")
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 
 
@@ -194,7 +192,7 @@ def load_weights(
     )
     whole.config.use_cache = False  # the model does not generate text
     model = _part_for(whole, kind, path, side)
-    _check_weights(path, whole, model, report)
+    check_weights(path, whole, model, report)
     if device_map is None:
         model = _placed(model, device)
     if compile:
@@ -304,29 +302,6 @@ def _part_for(model: Any, kind: str, path: Path, side: str | None) -> Any:
     if not hasattr(chosen.config.get_text_config(), "num_hidden_layers"):
         raise InputError(f"the model in {path} has no hidden states", wanted="a transformer for text")
     return chosen
-
-
-def _check_weights(path: Path, whole: Any, part: Any, report: Mapping[str, Any]) -> None:
-    """Raise FileError if weights of the part that is used are missing or have another shape.
-
-    transformers would give them random values.
-    """
-    for name, in_file, in_model in sorted(report["mismatched_keys"]):
-        raise FileError(
-            f"{path} has weights {name} of shape {tuple(in_file)}",
-            wanted=f"{tuple(in_model)}, as in its configuration",
-        )
-    own = {id(weight) for weight in part.parameters()}
-    used = [name for name, weight in whole.named_parameters() if id(weight) in own]
-    missing = [
-        name for name in used if name in report["missing_keys"] and not any(map(name.count, _WITHOUT_EFFECT))
-    ]
-    if missing:
-        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise FileError(
-            f"{path} has no weights for {missing[0]}{others}, which would be random",
-            wanted="a file with all weights of its configuration",
-        )
 
 
 def _check_loaded_already(**options: Any) -> None:

@@ -36,6 +36,8 @@ _GGUF_SIZES = {
     "attention.head_count": "attn",
     "attention.head_count_kv": "attn",
 }
+# parts of names of weights that no hidden state depends on, which many files leave out
+_WITHOUT_EFFECT = ("pooler", "mask_token", "masked_spec_embed")
 
 
 @contextmanager
@@ -70,6 +72,29 @@ def check_model(path: Path) -> None:
             _check_not_zero(settings)
             if shapes := _weights(config.parent):
                 _check_sizes(settings, shapes)
+
+
+def check_weights(path: Path, whole: Any, part: Any, report: Mapping[str, Any]) -> None:
+    """Raise FileError if weights of the part that is used are missing or have another shape.
+
+    transformers would give them random values.
+    """
+    for name, in_file, in_model in sorted(report["mismatched_keys"]):
+        raise FileError(
+            f"{path} has weights {name} of shape {tuple(in_file)}",
+            wanted=f"{tuple(in_model)}, as in its configuration",
+        )
+    own = {id(weight) for weight in part.parameters()}
+    used = [name for name, weight in whole.named_parameters() if id(weight) in own]
+    missing = [
+        name for name in used if name in report["missing_keys"] and not any(map(name.count, _WITHOUT_EFFECT))
+    ]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FileError(
+            f"{path} has no weights for {missing[0]}{others}, which would be random",
+            wanted="a file with all weights of its configuration",
+        )
 
 
 def modules_of(listing: Field) -> list[Path]:

@@ -218,7 +218,7 @@ def test_quantized_weights_are_loaded_where_they_stay(
         seen.update(options)
         model = load(tiny_bert, dtype=options["dtype"])
         monkeypatch.setattr(model, "to", None)
-        return model
+        return model, {"missing_keys": [], "mismatched_keys": []}
 
     monkeypatch.setattr(transformers.AutoModel, "from_pretrained", loading)
     load_language_model(tmp_path / "model", device="cpu", dtype="auto")
