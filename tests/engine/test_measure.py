@@ -57,7 +57,7 @@ def test_each_pass_runs_once(digits, monkeypatch) -> None:
     everyone = {name: counting(one) for name, one in declared().items()}
     monkeypatch.setattr("isoscope.statistics.gathered.declared", lambda: everyone)
     iso.measure(X, labels=y, metrics="all")
-    assert {"moments", "directions", "label_moments", "separation", "neighbors"} <= set(calls)
+    assert {"moments", "directions", "label_moments", "separation", "distinct_neighbors"} <= set(calls)
     assert len(calls) == len(set(calls))
 
 

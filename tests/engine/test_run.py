@@ -29,7 +29,8 @@ PAIRS = {"silhouette", "silhouette_macro"}
 METRICS = [
     metric
     for metric in iso.registered().values()
-    if not metric.needs & {"vectors", "neighbors", "partners"} and (metric.streams or metric.name in PAIRS)
+    if not metric.needs & {"vectors", "distinct_neighbors", "partners"}
+    and (metric.streams or metric.name in PAIRS)
 ]
 
 

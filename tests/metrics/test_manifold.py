@@ -10,6 +10,7 @@ from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError, UndefinedError
+from isoscope.kernels.nearest import Search
 
 
 @pytest.fixture
@@ -49,28 +50,64 @@ def test_squared_distances_halve_the_dimension(rng) -> None:
     assert iso.lid(X, k=30, squared=True) == pytest.approx(iso.lid(X, k=30) / 2)
 
 
-def test_duplicates_are_dropped(rng) -> None:
-    X = rng.normal(size=(500, 3))
-    assert np.isfinite(iso.lid(np.vstack([X, X[:50]]), k=20))
+NEIGHBOUR_METRICS = ["hubness", "lid", "twonn", "gride", "correlation_dimension"]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("n_times", [2, 130])  # 130 copies fill the list of 100 neighbours
-def test_twonn_counts_copies_once(rng, dtype: type, n_times: int) -> None:
+def test_copies_count_once(rng, dtype: type, n_times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row and its copy as the two neighbours of a point have r₂/r₁ = 1, which is no sign of dimension."""
     X = rng.normal(size=(400, 40)).astype(dtype)
     repeated = np.concatenate([X, *[X[: 200 if n_times == 2 else 3]] * (n_times - 1)])
     first = np.sort(np.unique(repeated, axis=0, return_index=True)[1])
-    expected = iso.measure(repeated[first], metrics=["twonn"])
-    found = iso.measure(repeated, metrics=["twonn"])
-    assert iso.twonn(repeated) == pytest.approx(iso.twonn(repeated[first]), rel=1e-12)
-    assert found["twonn"] == pytest.approx(expected["twonn"], rel=1e-12)
-    errors = [m.readings[0].standard_error for m in (found, expected)]
-    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+    expected = iso.measure(repeated[first], metrics=NEIGHBOUR_METRICS)
+    searches, search = [], Search.nearest
+    monkeypatch.setattr(Search, "nearest", lambda *given: searches.append(1) or search(*given))
+    found = iso.measure(repeated, metrics=NEIGHBOUR_METRICS)
+    assert len(searches) == 1
+    for name in NEIGHBOUR_METRICS:
+        metric = getattr(iso.metrics, name)
+        assert metric(repeated) == pytest.approx(metric(repeated[first]), rel=1e-12), name
+        assert found[name] == pytest.approx(expected[name], rel=1e-12), name
+    for one, other in zip(found.readings, expected.readings, strict=True):
+        error = other.standard_error
+        assert one.standard_error == (error and pytest.approx(error, rel=1e-9)), one.metric
     assert set(found.notes) - set(expected.notes)  # how many rows were left out
     assert any(f"{len(repeated) - 400} rows" in note for note in found.notes)
     with raises(argument="X", wanted="Neighbors of rows that differ"):
         iso.twonn(iso.statistics.Neighbors.of(repeated, k=2))
+
+
+def test_a_copy_has_the_value_of_its_row(rng) -> None:
+    X = rng.normal(size=(60, 4))
+    repeated = np.concatenate([X[:1], np.zeros((1, 4)), X, X[5:9]])
+    for samples in (lambda Z: iso.metrics.lid_samples(Z, k=20), lambda Z: iso.metrics.k_occurrence(Z, k=5)):
+        of_rows, found = samples(X), samples(repeated)
+        assert np.array_equal(found[2:], np.concatenate([of_rows, of_rows[5:9]]))
+        assert found[0] == of_rows[0]
+    assert np.isnan(iso.metrics.lid_samples(repeated, k=20)[1])
+    assert iso.metrics.k_occurrence(repeated, k=5)[1] == 0
+
+
+def test_copies_are_no_hubs(rng) -> None:
+    """Of 60 equal rows the first 10 would be the neighbours of all others near by."""
+    X = rng.normal(size=(300, 3))
+    copied = np.concatenate([np.repeat(X[:1], 60, axis=0), X[1:]])
+    indices = NearestNeighbors(n_neighbors=10).fit(copied).kneighbors(return_distance=False)
+    assert skew(np.bincount(indices.ravel(), minlength=len(copied))) > 2 + iso.hubness(X)
+    assert iso.hubness(copied) == pytest.approx(iso.hubness(X), rel=1e-12)
+
+
+def test_twonn_of_few_points_is_noted(rng) -> None:
+    X = rng.normal(size=(4, 8))
+    notes = iso.measure(X, metrics="twonn").notes
+    assert any("twonn of 4 points" in note and "50%" in note for note in notes)
+    assert not any("twonn" in note for note in iso.measure(rng.normal(size=(40, 8)), metrics="twonn").notes)
+    for few in (X[:2], np.ones((5, 2)), np.vstack([X[:2], X[:1]])):
+        with pytest.raises(UndefinedError, match="two different neighbours"):
+            iso.twonn(few)
+        if few.any() and not (few == few[0]).all():
+            assert "two different neighbours" in iso.measure(few, metrics="twonn").readings[0].reason
 
 
 def test_hubness_equals_brute_force(rng) -> None:

@@ -117,6 +117,7 @@ def test_duplicates_are_dropped_and_ties_counted(rng: np.random.Generator) -> No
     X = rng.uniform(size=(600, 2))
     doubled = np.vstack([X, X[:60]])
     assert gride(doubled, k=1) == pytest.approx(2, rel=0.2)
+    assert dimension_scales(doubled, max_k=8).rows == dimension_scales(X, max_k=8).rows
     assert np.isfinite(gride_error(Neighbors.of(doubled, k=4), 2))
     grid = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), -1).reshape(-1, 2)
     assert gride(grid, k=6) > 2  # of many points neighbours 6 and 12 are equally far

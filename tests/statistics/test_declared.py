@@ -84,7 +84,7 @@ def test_prerequisites_come_along() -> None:
         "label_moments",
         "directions",
     }
-    assert whole() == {"vectors", "separation", "neighbors", "close_pairs"}
+    assert whole() == {"vectors", "separation", "neighbors", "distinct_neighbors", "close_pairs"}
 
 
 def test_the_types_of_the_shelf_are_those_declared() -> None:

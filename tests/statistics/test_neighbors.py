@@ -8,6 +8,7 @@ from tests.raising import raises
 
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.statistics import Neighbors
+from isoscope.statistics.equal_rows import first_equal_rows
 
 
 def spaces(dtype: type) -> dict[str, np.ndarray]:
@@ -190,3 +191,39 @@ def test_inside_inference_mode() -> None:
     with torch.inference_mode():
         inside = Neighbors.of(X, k=3)
     assert torch.equal(inside.indices, Neighbors.of(X, k=3).indices)
+
+
+@pytest.mark.parametrize("d", [1, 6])
+@pytest.mark.parametrize("k", [1, 7, 30])
+def test_neighbours_of_copies_follow_from_those_of_different_rows(d: int, k: int) -> None:
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(40, d))[rng.integers(0, 40, 90)]
+    X[[3, 50]] = 0
+    points = torch.from_numpy(X)
+    found = Neighbors.of_distinct(X, k=k, at_most=True).with_copies(points, k)
+    expected = Neighbors.of_nonzero(X, k=k)
+    assert np.allclose(found.distances, expected.distances, equal_nan=True)
+    assert torch.equal(found.has_any, expected.has_any)
+    rows = found.has_any.nonzero().flatten()
+    near = found.indices[rows]
+    assert torch.allclose((points[near] - points[rows][:, None]).norm(dim=2), found.distances[rows])
+    assert all(
+        len({*some}) == k and row not in some for row, some in zip(rows.tolist(), near.tolist(), strict=True)
+    )
+    n_equal = sum(torch.equal(a, b) for a, b in zip(found.indices, expected.indices, strict=True))
+    assert n_equal > 80 or d == 1  # ties go to the earlier point, but between different points
+
+
+def test_spaces_without_different_rows_are_searched_as_a_whole() -> None:
+    for X in (np.ones((4, 2)), np.zeros((4, 2)), np.array([[1.0], [1.0], [0.0]])):
+        distinct = Neighbors.of_distinct(X, k=9, at_most=True)
+        assert (len(distinct.indices), distinct.k) == (len(X), len(X) - 1)
+        found = distinct.with_copies(torch.from_numpy(X), 1)
+        assert torch.equal(found.indices, Neighbors.of_nonzero(X, k=1).indices)
+
+
+def test_rows_with_the_same_fingerprint_are_compared(monkeypatch) -> None:
+    X = torch.tensor([[1.0], [2.0], [1.0], [3.0]])
+    monkeypatch.setattr("isoscope.statistics.equal_rows.fingerprints", lambda rows: torch.ones(len(rows)))
+    assert first_equal_rows(X).tolist() == [0, 1, 0, 3]
+    assert first_equal_rows(torch.tensor([[0.0], [-0.0]])).tolist() == [0, 0]

@@ -209,7 +209,7 @@ def zero_notes(n_zero: float, metrics: Iterable[Metric]) -> list[str]:
         return []
     metrics = list(metrics)
     of_cosines = any(one.family in _OF_COSINES or one.name == "silhouette_cosine" for one in metrics)
-    of_neighbors = any("neighbors" in one.needs for one in metrics)
+    of_neighbors = any("distinct_neighbors" in one.needs for one in metrics)
     which = " and ".join(["cosines"] * of_cosines + ["neighbours"] * of_neighbors)
     if not which:
         return []

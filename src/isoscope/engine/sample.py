@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.arrays import blocks
 from isoscope.engine.source import Source
 from isoscope.space import Space
+from isoscope.statistics.equal_rows import fingerprints
 
 MOST_COMPARED = 10_000_000  # rows whose fingerprints are held, 8 bytes each
 
@@ -41,7 +42,7 @@ class EqualRows:
         """
         prints: list[Tensor] = []
         for block in source.blocks():
-            prints += [_fingerprints(rows).cpu() for rows in blocks(block.vectors.detach())]
+            prints += [fingerprints(rows).cpu() for rows in blocks(block.vectors.detach())]
             if sum(map(len, prints)) >= MOST_COMPARED:
                 break
         return cls.of_prints(torch.cat(prints))
@@ -103,7 +104,7 @@ def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
     start = 0
     for block in source.blocks():
         if start < MOST_COMPARED:
-            prints.append(_fingerprints(block.vectors.detach()).cpu())
+            prints.append(fingerprints(block.vectors.detach()).cpu())
         key = generator.random(len(block))
         below = np.flatnonzero(key < (keys.max() if len(keys) == n else np.inf))
         drawn.append(block.take(torch.from_numpy(below)))
@@ -129,13 +130,3 @@ def _joined(parts: list[Space]) -> Space:
             for code in block.labels.codes.tolist()
         ]
     return Space(torch.cat([block.vectors.detach() for block in parts]), labels=labels, name=parts[0].name)
-
-
-def _fingerprints(vectors: Tensor) -> Tensor:
-    """Return a 64-bit number for each row that is the same for equal rows; 0 for a zero vector."""
-    wide = vectors.double() + 0.0  # minus zero becomes zero
-    factors = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, wide.shape[1], dtype=np.int64) | 1
-    bits = wide.contiguous().view(torch.int64)
-    # the middle bits too: those of float64 that came from float32 end in zeros
-    mixed = (bits ^ (bits >> 29)) * torch.from_numpy(factors).to(bits.device)
-    return mixed.sum(dim=1)

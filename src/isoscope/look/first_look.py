@@ -140,7 +140,7 @@ def _readings(names: tuple[str, ...], shelf: Statistics) -> dict[str, Reading]:
 
 def _hubs(sample: Statistics) -> Tensor:
     """Return the hubs, the greatest first: neighbours of more rows than the mean and two deviations."""
-    neighbors = sample.neighbors
+    neighbors = sample.distinct_neighbors
     counts = torch.from_numpy(k_occurrence(neighbors, k=min(HUBNESS_NEIGHBORS, neighbors.k))).double()
     order = counts.argsort(descending=True, stable=True)
     return order[: int((counts > counts.mean() + 2 * counts.std()).sum())]

@@ -14,18 +14,37 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import hubs, local_directions
 from isoscope.printable import counted
+from isoscope.statistics.directions import has_direction
+from isoscope.statistics.equal_rows import first_equal_rows
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.neighbors import Neighbors, nonzero_rows
+from isoscope.statistics.neighbors import Neighbors
 
 _LID_NEIGHBORS = 100
 HUBNESS_NEIGHBORS = 10
 _DISCARD = 0.1  # share of the largest ratios that TwoNN leaves out
+_FEW = 30  # points, whose TwoNN has a relative error of about 1/√30, a fifth
 _GROUPS = 25  # of points, left out in turn for a standard error
 
 
 _metric = family(
-    "manifold", needs=("neighbors",), range=(0.0, math.inf), invariances=ALL_INVARIANCES, default=False
+    "manifold",
+    needs=("distinct_neighbors",),
+    range=(0.0, math.inf),
+    invariances=ALL_INVARIANCES,
+    default=False,
 )
+
+
+def distinct_neighbors(shelf: Statistics) -> Neighbors:
+    """Return the neighbours of different rows from a shelf, with a note on the rows that are left out."""
+    neighbors = shelf.distinct_neighbors
+    n_left_out = len(neighbors.distances) - int(neighbors.has_any.sum())
+    if n_left_out and shelf.has_rows:
+        n_copies = n_left_out - int((~has_direction(shelf.vectors)).sum())
+        note = f"dimensions and hubness leave out {counted(n_copies, 'row')} equal to another"
+        if n_copies and note not in shelf.notes:
+            shelf.notes.append(note)
+    return neighbors
 
 
 def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> Any:
@@ -34,12 +53,12 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
         LID = −1/mean_{i<k} log(r_i/r_k)
 
     with r_i the distance to the i-th neighbour (the mean over i = 1 … k−1, so without the term that
-    is always 0). Duplicates (r = 0) are dropped; a point whose neighbours are all equally far or all
-    duplicates has no dimension and reads NaN here, as does a zero vector, which is left out. Range [0, ∞).
-    Invariant to rotation, translation and scale. Paper: Levina and Bickel 2004; Amsaleg et al. 2015.
+    is always 0). Rows that equal each other count as one, and each has its value; a point whose neighbours
+    are all equally far has no dimension and reads NaN here, as does a zero vector, which is left out. Range
+    [0, ∞). Invariant to rotation, translation and scale. Paper: Levina and Bickel 2004; Amsaleg et al. 2015.
 
     Args:
-        X: (n, d) vectors in any array, or Neighbors.
+        X: (n, d) vectors in any array, or Neighbors, whose distances of 0 are dropped.
         k: how many neighbours.
         squared: feed squared distances, as Cai et al. 2021's released code does; it halves the value.
 
@@ -48,18 +67,19 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     >>> bool(abs(np.nanmean(lid_samples(plane, k=20)) - 1) < 0.2)
     True
     """
-    return like(_lid(Neighbors.of_nonzero(X, k=k, metric="euclidean").distances, squared), X)
+    neighbors = Neighbors.of_distinct(X, k=k, metric="euclidean")
+    return like(_with_copies(_lid(neighbors.distances, squared), neighbors, X), X)
 
 
 @_metric(
-    call=lambda metric, shelf: metric(shelf.neighbors, k=shelf.neighbors.k),
+    call=lambda metric, shelf: metric(distinct_neighbors(shelf), k=shelf.distinct_neighbors.k),
     high="locally high-dimensional",
     paper="Levina, Bickel 2004; Amsaleg et al. 2015; as used by Cai et al. 2021",
     sentence=lambda value: f"{local_directions(value)}, by {_LID_NEIGHBORS} neighbours",
 )
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     """Compute the mean local intrinsic dimension over the points that have one; see `lid_samples`."""
-    values = _lid(Neighbors.of_nonzero(X, k=k, metric="euclidean").distances, squared)
+    values = _lid(Neighbors.of_distinct(X, k=k, metric="euclidean").distances, squared)
     defined = values[torch.isfinite(values)]
     if not len(defined):
         raise UndefinedError(
@@ -69,11 +89,11 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
 
 
 @_metric(
-    call=lambda metric, shelf: metric(_distinct_neighbors(shelf)),
+    call=lambda metric, shelf: metric(_noted_if_few(shelf)),
     high="high-dimensional manifold",
     paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
     sentence=lambda value: f"{local_directions(value)}, by the two nearest neighbours",
-    error=lambda shelf: _twonn_error(_distinct_neighbors(shelf).distances),
+    error=lambda shelf: _twonn_error(shelf.distinct_neighbors),
     biased_by_rows=True,
 )
 def twonn(X: Any, *, discard: float = _DISCARD) -> float:
@@ -95,54 +115,35 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
     """
     if not 0 <= discard < 1:
         raise InputError(argument="discard", got=discard, wanted="a share in [0, 1)")
-    neighbors = Neighbors.of_nonzero(X, k=2, metric="euclidean")
-    if not isinstance(X, Neighbors):
-        neighbors, _ = _of_distinct_rows(as_matrix(X).detach(), neighbors)
-    elif _has_copies(neighbors):
+    neighbors = Neighbors.of_distinct(X, k=2, metric="euclidean", at_most=True)
+    if isinstance(X, Neighbors) and bool((neighbors.distances[:, 0] == 0).any()):
         raise InputError(
             "has rows at distance 0", argument="X", wanted="vectors, or Neighbors of rows that differ"
         )
     return _slope(_log_ratios(neighbors.distances)[0], discard)
 
 
-def _has_copies(neighbors: Neighbors) -> bool:
-    return bool((neighbors.distances[:, 0] == 0).any())
-
-
-def _of_distinct_rows(points: Tensor, neighbors: Neighbors) -> tuple[Neighbors, int]:
-    """Return the two neighbours of each distinct row among the others, and the number of further copies.
-
-    A row and its copy are equally far from any other point: as its two neighbours they have r₂/r₁ = 1,
-    whatever the dimension.
-    """
-    if not _has_copies(neighbors):
-        return neighbors.nearest(2), 0
-    copied = (neighbors.distances[:, 0] == 0).nonzero().flatten()
-    codes = points[copied].double().unique(dim=0, return_inverse=True)[1]
-    first = copied.new_full((int(codes.max()) + 1,), len(points)).scatter_reduce(0, codes, copied, "amin")
-    is_counted = torch.ones(len(points), dtype=torch.bool, device=points.device)
-    is_counted[copied] = False
-    is_counted[first] = True
-    n_counted = int(is_counted.sum())
-    if n_counted < 3 or len(nonzero_rows(points[is_counted])) < 3:
-        raise UndefinedError(f"twonn needs points with two different neighbours; {n_counted} rows differ")
-    return Neighbors.of_nonzero(points[is_counted], k=2), len(points) - n_counted
-
-
-def _distinct_neighbors(shelf: Statistics) -> Neighbors:
-    """Return the two neighbours of each distinct row, searched once for the value and its error."""
-    held: Neighbors | None = vars(shelf).get("distinct_neighbors")
-    if held is None:
-        held, n_copies = _of_distinct_rows(shelf.space.vectors.detach(), shelf.neighbors)
-        vars(shelf)["distinct_neighbors"] = held
-        note = f"twonn leaves out {counted(n_copies, 'row')} equal to another, which would count twice"
-        if n_copies and note not in shelf.notes:
+def _noted_if_few(shelf: Statistics) -> Neighbors:
+    neighbors = distinct_neighbors(shelf)
+    n = int(neighbors.has_any.sum())
+    if n < _FEW:
+        note = f"twonn of {counted(n, 'point')} is a guess: its relative error is about 1/√n, {n**-0.5:.0%}"
+        if note not in shelf.notes:
             shelf.notes.append(note)
-    return held
+    return neighbors
+
+
+def _with_copies(values: Tensor, neighbors: Neighbors, X: Any) -> Tensor:
+    """Return (n,) values of rows, where one that was left out has that of the first row equal to it."""
+    if isinstance(X, Neighbors) or bool(neighbors.has_any.all()):
+        return values
+    return torch.where(neighbors.has_any, values, values[first_equal_rows(as_matrix(X).detach())])
 
 
 def _log_ratios(distances: Tensor) -> tuple[Tensor, Tensor]:
     """Return log(r₂/r₁) of the points with r₁ > 0, the smallest first, and which points they are."""
+    if distances.shape[1] < 2:
+        raise UndefinedError("twonn needs points with two different neighbours; there are 2 points")
     points = (distances[:, 0] > 0).nonzero().flatten()
     distances = distances[points]
     ratios, order = (distances[:, 1] / distances[:, 0]).log().sort()
@@ -162,7 +163,8 @@ def _slope(ratios: Tensor, discard: float = _DISCARD) -> float:
     return float((x @ y) / (x @ x))
 
 
-def _twonn_error(distances: Tensor) -> float:
+def _twonn_error(neighbors: Neighbors) -> float:
+    distances = neighbors.distances[neighbors.has_any]
     ratios, points = _log_ratios(distances)  # sorted once: what is left without some of them is sorted too
     groups = _groups(distances)[points]
     return _left_out_error([_slope(ratios[groups != group]) for group in range(_n_groups(distances))])
@@ -171,23 +173,33 @@ def _twonn_error(distances: Tensor) -> float:
 def k_occurrence(X: Any, *, k: int = HUBNESS_NEIGHBORS) -> Any:
     """Count how often each point is among the k nearest neighbours of another; the mean is k.
 
-    Zero vectors are left out: their count is 0.
+    Rows that equal each other count as one point, and each has its count. Zero vectors are left out: their
+    count is 0.
+
+    Args:
+        X: (n, d) vectors in any array, or Neighbors.
+        k: how many neighbours.
 
     >>> k_occurrence([[1.0], [2.0], [4.0]], k=1)
     array([1, 2, 0])
     """
-    return like(_occurrences(Neighbors.of_nonzero(X, k=k)), X)
+    neighbors = Neighbors.of_distinct(X, k=k)
+    return like(_with_copies(_occurrences(neighbors), neighbors, X), X)
 
 
 @_metric(
-    call=lambda metric, shelf: metric(shelf.neighbors, k=min(HUBNESS_NEIGHBORS, shelf.neighbors.k)),
+    call=lambda metric, shelf: metric(
+        distinct_neighbors(shelf), k=min(HUBNESS_NEIGHBORS, shelf.distinct_neighbors.k)
+    ),
     range=(-math.inf, math.inf),
     high="a few hubs are everyone's neighbour",
     better="low",
     paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
     sentence=hubs,
     error=lambda shelf: _hubness_error(
-        _searched_occurrences(shelf.neighbors.nearest(min(HUBNESS_NEIGHBORS, shelf.neighbors.k)))
+        _searched_occurrences(
+            shelf.distinct_neighbors.nearest(min(HUBNESS_NEIGHBORS, shelf.distinct_neighbors.k))
+        )
     ),
     biased_by_rows=True,
 )
@@ -196,14 +208,19 @@ def hubness(X: Any, *, k: int = HUBNESS_NEIGHBORS) -> float:
 
         E[(N_k − mean)³]/sd³
 
-    0 where all serve alike; above 1 a few hubs are everyone's neighbour and many points are nobody's. Zero
-    vectors are left out. Unbounded. Invariant to rotation, translation and scale.
-    Paper: Radovanović et al. 2010.
+    0 where all serve alike; above 1 a few hubs are everyone's neighbour and many points are nobody's. Rows
+    that equal each other count as one: all copies of a row are equally near to a point, so which of them are
+    among its k neighbours is chance, and the copies that come first would look like hubs. Zero vectors are
+    left out. Unbounded. Invariant to rotation, translation and scale. Paper: Radovanović et al. 2010.
+
+    Args:
+        X: (n, d) vectors in any array, or Neighbors.
+        k: how many neighbours.
 
     >>> hubness([[1.0], [2.0], [4.0]], k=1)
     0.0
     """
-    return _skewness(_searched_occurrences(Neighbors.of_nonzero(X, k=k)))
+    return _skewness(_searched_occurrences(Neighbors.of_distinct(X, k=k)))
 
 
 def _skewness(counts: Tensor) -> float:

@@ -12,11 +12,13 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, UndefinedError
+from isoscope.metrics.manifold import distinct_neighbors
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import local_directions
 from isoscope.results import Result
 from isoscope.statistics.close_pairs import CLOSE_NEIGHBORS, ClosePairs, median_radii
-from isoscope.statistics.neighbors import Neighbors, nonzero_rows
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.neighbors import Neighbors, distinct_rows
 
 _GRIDE_NEIGHBORS = 16
 _MAX_STEPS = 100  # of Newton's method
@@ -35,11 +37,11 @@ _metric = family(
 
 
 @_metric(
-    needs=("neighbors",),
-    call=lambda metric, shelf: metric(_of_rank(shelf.neighbors, 2 * _GRIDE_NEIGHBORS)),
+    needs=("distinct_neighbors",),
+    call=lambda metric, shelf: metric(_of_rank(distinct_neighbors(shelf), 2 * _GRIDE_NEIGHBORS)),
     paper="Denti, Doimo, Laio, Mira 2022, The generalized ratios intrinsic dimension estimator",
     sentence=lambda value: f"{local_directions(value)}, by the 16th and the 32nd neighbours",
-    error=lambda shelf: gride_error(shelf.neighbors, _GRIDE_NEIGHBORS),
+    error=lambda shelf: gride_error(shelf.distinct_neighbors, _GRIDE_NEIGHBORS),
 )
 def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
     """Compute the intrinsic dimension from the ratio of the 2k-th to the k-th neighbour's distance.
@@ -47,14 +49,13 @@ def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
         the d that maximises Σ_i log f(μ_i),   μ = r_2k/r_k,   f(μ) ∝ d (μ^d − 1)^(k−1) / μ^((2k−1)d + 1)
 
     k sets the scale: k = 1 is the maximum-likelihood form of TwoNN, and a larger k looks farther from each
-    point and is less affected by noise. Points whose k-th neighbour is a duplicate (r = 0) are dropped, and
-    zero vectors left out.
-    Range [0, ∞); high means a high-dimensional manifold. Invariant to rotation, translation and scale.
+    point and is less affected by noise. Rows that equal each other count as one, and zero vectors are left
+    out. Range [0, ∞); high means a high-dimensional manifold. Invariant to rotation, translation and scale.
     Paper: Denti et al. 2022.
 
     Args:
-        X: (n, d) vectors in any array, or Neighbors.
-        k: the rank of the nearer neighbour; n must exceed 2k.
+        X: (n, d) vectors in any array, or Neighbors, of which points with r_k = 0 are dropped.
+        k: the rank of the nearer neighbour; there must be more than 2k different points.
 
     >>> import numpy as np
     >>> bool(abs(gride(np.random.default_rng(0).uniform(size=(2000, 2)) @ np.ones((2, 5))) - 1) < 0.1)
@@ -62,7 +63,7 @@ def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(argument="k", got=k, wanted="a whole number from 1 on")
-    distances = Neighbors.of_nonzero(X, k=2 * k, metric="euclidean").distances
+    distances = Neighbors.of_distinct(X, k=2 * k, metric="euclidean").distances
     return _most_likely(_log_ratios(distances[:, k - 1], distances[:, -1]), k)
 
 
@@ -121,7 +122,7 @@ def _derivatives(logs: Tensor, d: float, k: int) -> tuple[Tensor, Tensor]:
 
 @_metric(
     needs=("close_pairs",),
-    call=lambda _metric, shelf: _slope(shelf.close_pairs, 0),
+    call=lambda _metric, shelf: _slope(_noted(shelf).close_pairs, 0),
     paper="Grassberger, Procaccia 1983, Measuring the strangeness of strange attractors",
     sentence=lambda value: f"{local_directions(value)}, by the growth of close pairs with the distance",
     error=lambda shelf: _slope_error(shelf.close_pairs, 0),
@@ -131,26 +132,31 @@ def correlation_dimension(X: Any, *, k: int = CLOSE_NEIGHBORS) -> float:
 
         (log C(r₂) − log C(r₁)) / (log r₂ − log r₁),   C(r) the share of pairs closer than r
 
-    over all pairs, with r₁ and r₂ the median distances to the k-th and the 2k-th neighbour. Zero vectors are
-    left out. Range [0, ∞); high means a high-dimensional manifold. Invariant to rotation, translation and
-    scale. Paper: Grassberger and Procaccia 1983.
+    over all pairs, with r₁ and r₂ the median distances to the k-th and the 2k-th neighbour. Rows that equal
+    each other count as one, and zero vectors are left out. Range [0, ∞); high means a high-dimensional
+    manifold. Invariant to rotation, translation and scale. Paper: Grassberger and Procaccia 1983.
 
     Args:
         X: (n, d) vectors in any array.
-        k: sets the scale; n must exceed 2k.
+        k: sets the scale; there must be more than 2k different points.
 
     >>> import numpy as np
     >>> bool(abs(correlation_dimension(np.random.default_rng(0).uniform(size=(1000, 2))) - 2) < 0.2)
     True
     """
-    points = _nonzero(X)
+    points = _distinct(X)
     neighbors = Neighbors.of(points, k=2 * k)
     return _slope(ClosePairs.of(points, median_radii(neighbors, (k, 2 * k))), 0)
 
 
-def _nonzero(X: Any) -> Tensor:
+def _noted(shelf: Statistics) -> Statistics:
+    distinct_neighbors(shelf)
+    return shelf
+
+
+def _distinct(X: Any) -> Tensor:
     points = as_matrix(X).detach()
-    return points[nonzero_rows(points)]
+    return points[distinct_rows(points)]
 
 
 def _slope(pairs: ClosePairs, column: int) -> float:
@@ -237,7 +243,8 @@ def dimension_scales(X: Any, *, max_k: int = _MAX_K) -> DimensionScales:
     """Compute Gride and the correlation dimension at k = 1, 2, 4, …, with standard errors.
 
     A dimension that stays the same over several scales is that of a manifold. One that falls with the
-    distance shows noise at small scales; one that rises, clusters or a curved manifold.
+    distance shows noise at small scales; one that rises, clusters or a curved manifold. Rows that equal each
+    other count as one, and zero vectors are left out.
 
     Args:
         X: (n, d) vectors in any array.
@@ -250,7 +257,7 @@ def dimension_scales(X: Any, *, max_k: int = _MAX_K) -> DimensionScales:
     """
     if max_k < 1:
         raise InputError(argument="max_k", got=max_k, wanted="a whole number from 1 on")
-    points = _nonzero(X)
+    points = _distinct(X)
     n = len(points)
     ranks = [2**power for power in range(max_k.bit_length()) if 2 ** (power + 1) < n]
     if not ranks:

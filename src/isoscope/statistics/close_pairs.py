@@ -13,7 +13,7 @@ from isoscope.arrays import as_matrix
 from isoscope.errors import UndefinedError
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.statistics.declared import declare
-from isoscope.statistics.neighbors import Neighbors, nonzero_rows
+from isoscope.statistics.neighbors import Neighbors, distinct_rows
 
 CLOSE_NEIGHBORS = 10  # the radii are median distances to this neighbour and to the one of twice this rank
 _ROUNDING = 1e-9  # a pair at a radius is not within it, whatever its distance is rounded to
@@ -77,11 +77,11 @@ declare(
     "close_pairs",
     ClosePairs,
     lambda space, shelf: ClosePairs.of(
-        space.vectors[nonzero_rows(space.vectors)],
-        median_radii(shelf.neighbors, (CLOSE_NEIGHBORS, 2 * CLOSE_NEIGHBORS)),
+        space.vectors[distinct_rows(space.vectors)],
+        median_radii(shelf.distinct_neighbors, (CLOSE_NEIGHBORS, 2 * CLOSE_NEIGHBORS)),
         progress=shelf.progress,
     ),
-    builds_on="neighbors",
+    builds_on="distinct_neighbors",
     merges=False,
     bytes_held=lambda n, _d, _k: 16 * n,
 )

@@ -49,6 +49,7 @@ class Statistics:
     sentence_moments: GroupMoments
     separation: Separation
     neighbors: Neighbors
+    distinct_neighbors: Neighbors
 
     def __init__(
         self,

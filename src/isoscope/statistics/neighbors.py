@@ -15,10 +15,12 @@ from isoscope.kernels.precision import pair_dtype
 from isoscope.kernels.tiles import Progress
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import has_direction, unit_rows
+from isoscope.statistics.equal_rows import first_equal_rows
 
 METRICS = ("euclidean", "cosine")
 
 _MOST = 100  # enough for every manifold metric at its default
+_ROWS = 8192  # whose neighbours are listed with their copies at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,48 @@ class Neighbors:
             return cls.of(X, k=k, metric=metric)
         points = as_matrix(X).detach()
         rows = nonzero_rows(points)
+        _check_k(k, len(rows) - 1)
+        return cls._among(points, rows, k, metric, progress)
+
+    @classmethod
+    def of_distinct(
+        cls,
+        X: Any,
+        *,
+        k: int,
+        metric: str | None = None,
+        at_most: bool = False,
+        progress: Progress | None = None,
+    ) -> Neighbors:
+        """All different points but zero vectors: of equal rows, all but the first are left out as well.
+
+        A row and its copy are equally far from any other point, and nearest to each other: their distances
+        say nothing of the dimension. X with fewer than two different points is searched as a whole.
+        Neighbors pass through.
+
+        Args:
+            X: (n, d) vectors in any array, or Neighbors.
+            k: how many neighbours.
+            metric: "euclidean" or "cosine".
+            at_most: whether to return fewer where there are not so many other points.
+            progress: told the share of the work that is done.
+
+        >>> Neighbors.of_distinct([[1.0], [1.0], [3.0]], k=1).indices.flatten().tolist()
+        [2, -1, 0]
+        """
+        if isinstance(X, Neighbors):
+            return cls.of(X, k=min(k, X.k) if at_most else k, metric=metric)
+        points = as_matrix(X).detach()
+        rows = distinct_rows(points)
+        k = min(k, len(rows) - 1) if at_most else k
+        _check_k(k, len(rows) - 1)
+        return cls._among(points, rows, k, metric, progress)
+
+    @classmethod
+    def _among(
+        cls, points: Tensor, rows: Tensor, k: int, metric: str | None, progress: Progress | None
+    ) -> Neighbors:
+        """Return the neighbours of some rows among each other; the others have index −1 and distance NaN."""
         if len(rows) == len(points):
             return cls.of(points, k=k, metric=metric, progress=progress)
         among = cls.of(points[rows], k=k, metric=metric, progress=progress)
@@ -82,6 +126,37 @@ class Neighbors:
         indices = among.indices.new_full((len(points), k), -1)
         distances[rows], indices[rows] = among.distances, rows[among.indices]
         return cls(distances, indices, among.metric)
+
+    def with_copies(self, points: Tensor, k: int) -> Neighbors:
+        """Return the neighbours of all points but zero vectors, from those of the different ones.
+
+        The copies of a point come first, then each neighbour with its copies.
+        """
+        rows = nonzero_rows(points)
+        n_searched = int(self.has_any.sum())
+        if n_searched >= len(rows):  # more where all rows were searched, for want of different ones
+            return self.nearest(k) if n_searched == len(rows) else Neighbors.of_nonzero(points, k=k)
+        first = first_equal_rows(points)[rows]
+        members = rows[first.argsort(stable=True)]  # the copies of a point follow each other
+        sizes = torch.bincount(first, minlength=len(points))
+        starts = sizes.cumsum(0) - sizes
+        places = torch.empty_like(sizes).index_copy_(0, members, torch.arange(len(rows)).to(members))
+        distances = self.distances.new_full((len(points), k), torch.nan)
+        indices = self.indices.new_full((len(points), k), -1)
+        ranks = torch.arange(k, device=rows.device)
+        for some, own in zip(rows.split(_ROWS), first.split(_ROWS), strict=True):
+            near = torch.cat([own[:, None], self.indices[own]], dim=1)
+            counts = sizes[near]
+            counts[:, 0] -= 1  # a point is not its own neighbour
+            ends = counts.cumsum(1)
+            column = torch.searchsorted(ends, ranks.expand(len(some), k).contiguous(), right=True)
+            within = ranks - (ends - counts).gather(1, column)
+            place = starts[near.gather(1, column)] + within
+            place += (column == 0) & (place >= places[some][:, None])  # past the point itself
+            indices[some] = members[place]
+            away = torch.nn.functional.pad(self.distances[own], (1, 0))
+            distances[some] = away.gather(1, column)
+        return Neighbors(distances, indices, self.metric)
 
     @classmethod
     def between(
@@ -183,12 +258,27 @@ def nonzero_rows(points: Tensor) -> Tensor:
     return rows if len(rows) >= 2 else torch.arange(len(points), device=points.device)
 
 
+def distinct_rows(points: Tensor) -> Tensor:
+    """Return the rows that are neither zero nor equal to an earlier one; all where fewer than two are."""
+    every = torch.arange(len(points), device=points.device)
+    rows = every[has_direction(points) & (first_equal_rows(points) == every)]
+    return rows if len(rows) >= 2 else every
+
+
+declare(
+    "distinct_neighbors",
+    Neighbors,
+    lambda space, shelf: Neighbors.of_distinct(space, k=_MOST, at_most=True, progress=shelf.progress),
+    merges=False,
+    bytes_held=lambda n, _d, _k: 16 * n * min(_MOST, n - 1),
+)
 declare(
     "neighbors",
     Neighbors,
-    lambda space, shelf: Neighbors.of_nonzero(
-        space, k=min(_MOST, len(nonzero_rows(space.vectors)) - 1), progress=shelf.progress
+    lambda space, shelf: shelf.distinct_neighbors.with_copies(
+        space.vectors, k=min(_MOST, len(nonzero_rows(space.vectors)) - 1)
     ),
+    builds_on="distinct_neighbors",
     merges=False,
     bytes_held=lambda n, _d, _k: 16 * n * min(_MOST, n - 1),
 )

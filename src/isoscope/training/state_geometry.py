@@ -59,7 +59,7 @@ def _shelf(layers: list[tuple[Moments, Directions, Tensor]], towards: list[Momen
     vars(shelf).update(
         moments=reduce(Moments.merge, (moments for moments, _, _ in layers)),
         directions=reduce(Directions.merge, (directions for _, directions, _ in layers)),
-        neighbors=Neighbors.of(sample, k=min(2, len(sample) - 1)),
+        distinct_neighbors=Neighbors.of_distinct(sample, k=2, at_most=True),
     )
     return shelf
 
