@@ -295,10 +295,10 @@ def metric_names() -> str:
 
 def suffixes() -> str:
     """src/isoscope/cli/suffixes.txt: the suffixes of files of vectors, and below those of files of texts."""
-    from isoscope.io.formats import formats
+    from isoscope.io.formats import file_suffixes
     from isoscope.io.tables import KINDS
 
-    return "\n".join(" ".join(sorted(kinds)) for kinds in (formats(), KINDS)) + "\n"
+    return "\n".join(" ".join(sorted(kinds)) for kinds in (file_suffixes(), KINDS)) + "\n"
 
 
 REFERENCE: dict[str, Callable[[], str]] = {

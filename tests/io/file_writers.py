@@ -59,10 +59,47 @@ def write_zarr(path: Path, X: np.ndarray, zarr_format: int, group: bool = False)
 
     if group:
         root = zarr.open_group(str(path), mode="w", zarr_format=zarr_format)
-        root.create_array("vectors", data=X, chunks=(3, X.shape[1]))
+        root.create_array("vectors", data=X, chunks=(min(3, len(X)), X.shape[1]))
         root.create_array("labels", data=np.arange(len(X)) % 3)
         return
     zarr.create_array(str(path), data=X, chunks=(3, X.shape[1]), zarr_format=zarr_format)
+
+
+def write_fvecs(path: Path, X: np.ndarray) -> None:
+    lengths = np.full((len(X), 1), X.shape[1], "<i4").view("<f4")
+    np.hstack([lengths, X.astype("<f4")]).tofile(path)
+
+
+def write_hdf5(path: Path, X: np.ndarray) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("data/vectors", data=X, chunks=(min(3, len(X)), X.shape[1]))
+        file.create_dataset("labels", data=[f"l{i % 3}" for i in range(len(X))])
+
+
+def write_faiss(path: Path, X: np.ndarray, recipe: str = "Flat") -> None:
+    import faiss
+
+    index = faiss.index_factory(X.shape[1], recipe)
+    index.train(X)
+    index.add_with_ids(X, np.arange(len(X)) + 100) if "IDMap" in recipe else index.add(X)
+    faiss.write_index(index, str(path))
+
+
+def write_lance(path: Path, X: np.ndarray) -> None:
+    import lance
+
+    lance.write_dataset(table(X), str(path), mode="overwrite", max_rows_per_file=4)
+
+
+def write_duckdb(path: Path, X: np.ndarray) -> None:
+    import duckdb
+
+    rows = table(X)  # which the statement names
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE OR REPLACE TABLE items AS SELECT * FROM rows")
+    assert len(rows) == len(X)
 
 
 WRITERS: dict[str, Callable[[Path, np.ndarray], object]] = {
@@ -101,4 +138,12 @@ WRITERS: dict[str, Callable[[Path, np.ndarray], object]] = {
     "a.bin": write_word2vec,
     "nonewline.bin": lambda path, X: write_word2vec(path, X, newline=b""),
     "a.bin.gz": write_word2vec,
+    "a.fvecs": write_fvecs,
+    "a.h5": write_hdf5,
+    "a.hdf5": write_hdf5,
+    "a.faiss": write_faiss,
+    "graph.faiss": lambda path, X: write_faiss(path, X, "HNSW4,Flat"),
+    "a.index": lambda path, X: write_faiss(path, X, "IDMap,Flat"),
+    "a.lance": write_lance,
+    "a.duckdb": write_duckdb,
 }

@@ -154,9 +154,9 @@ class Command(_Typed, TyperCommand):
 def check_input(path: str | Path, *, what: str) -> None:
     """Raise FileError if the path names a single local file that does not exist or cannot be read."""
     from isoscope.io.addresses import is_many
-    from isoscope.io.files import check_file, kind, no_such_format
+    from isoscope.io.files import FOLDERS, check_file, kind, no_such_format
 
-    if is_many(path) or kind(Path(path)) == ".zarr":
+    if is_many(path) or kind(Path(path)) in FOLDERS:
         return
     check_file(Path(path), what=what)
     vectors, texts = file_suffixes()

@@ -303,10 +303,10 @@ def label_columns(source: Source) -> list[str]:
 
 def _has_only_texts(file: str) -> bool:
     from isoscope.io.addresses import is_many
-    from isoscope.io.files import check_file, kind
+    from isoscope.io.files import FOLDERS, check_file, kind
     from isoscope.io.text_files import holds_texts
 
-    if is_many(file) or kind(Path(file)) == ".zarr":
+    if is_many(file) or kind(Path(file)) in FOLDERS:
         return False
     check_file(Path(file))
     try:

@@ -2,6 +2,7 @@
 
     read(path)                  the whole file as a Space
     open_vectors(path)          a VectorFile: shape first, then .blocks() or .load(); VectorShards of many
+    open_store(client)          a collection of a client of Qdrant or Chroma
     read_labels(path)           labels from a file of their own
     read_texts(path)            texts, from lines or a column
     save(space, path)           write, all or nothing
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from isoscope.io.label_files import read_labels
     from isoscope.io.sealed import read_json, write_json
     from isoscope.io.shards import VectorShards
-    from isoscope.io.sources import open_vectors, read
+    from isoscope.io.sources import open_store, open_vectors, read
     from isoscope.io.text_files import read_texts
     from isoscope.io.vector_files import VectorFile
     from isoscope.io.writers import save
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "VectorFile",
     "VectorShards",
+    "open_store",
     "open_vectors",
     "read",
     "read_json",
@@ -42,6 +44,7 @@ __all__ = [
 _MODULE_OF = {
     "VectorFile": "vector_files",
     "VectorShards": "shards",
+    "open_store": "sources",
     "open_vectors": "sources",
     "read": "sources",
     "read_json": "sealed",

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from isoscope.errors import FileError, IsoscopeError, not_installed
 from isoscope.io.atomic import why
-from isoscope.io.files import kind
+from isoscope.io.files import FOLDERS, kind
 
 _SECRET = re.compile(r"(?<=://)[^/@]*@")
 
@@ -69,7 +69,7 @@ def is_many(path: Any) -> bool:
         return True
     here = Path(path)
     if here.is_dir():
-        return kind(here) != ".zarr"
+        return kind(here) not in FOLDERS
     return any(mark in here.name or mark in str(here.parent) for mark in "*?[") and not here.exists()
 
 
@@ -92,7 +92,7 @@ def listed_addresses(address: str) -> dict[str, Address]:
             found = list(files.glob(path, detail=True).values())
         elif not files.exists(path):
             raise FileError(f"{shown(address)} does not exist", wanted="files of vectors")
-        elif files.isdir(path) and kind(Path(path)) != ".zarr":
+        elif files.isdir(path) and kind(Path(path)) not in FOLDERS:
             found = files.ls(path, detail=True)
         else:
             found = [files.info(path)]

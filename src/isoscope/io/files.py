@@ -23,6 +23,8 @@ MAX_LINE_BYTES = 16 * 2**20
 _UNPACKED_BYTES = 2**18  # at a time
 _RANGE_BYTES = 2**20  # at an address, of a file that is read from its beginning
 _SMALL_GZIP_BYTES = 8 * 2**20  # what it may unpack to is looked through in under a second
+# formats of which a folder is one file
+FOLDERS = (".zarr", ".lance")
 PICKLES = (".pkl", ".pickle", ".joblib", ".p")
 SAVE_AGAIN = (
     "isoscope never unpickles, since a pickle can run code: "
@@ -33,9 +35,9 @@ SAVE_AGAIN = (
 # what to do with formats that are not read
 _INSTEAD = {
     "save the sheet as .csv": (".xlsx", ".xls", ".ods"),
-    "save the array as .npy": (".h5", ".hdf5", ".mat", ".nc", ".rds", ".tfrecord", ".ckpt"),
-    "save the table as .parquet": (".db", ".sqlite", ".sqlite3", ".duckdb", ".orc", ".avro"),
-    "save the vectors of the index as .npy": (".faiss", ".index", ".ann", ".hnsw"),
+    "save the array as .npy": (".mat", ".nc", ".rds", ".tfrecord", ".ckpt"),
+    "save the table as .parquet": (".db", ".sqlite", ".sqlite3", ".orc", ".avro"),
+    "save the vectors of the index as .npy": (".ann", ".hnsw", ".usearch"),
     "unpack it first": (".zip", ".tar", ".tgz", ".7z", ".zst", ".bz2", ".xz"),
     "save its texts as .txt, one a line": (".md", ".pdf", ".docx", ".html", ".log"),
 }

@@ -27,18 +27,22 @@ class Format:
         takes: the options that say where in it the vectors are.
         by_ranges: whether it is read through `path.open`, so that only the ranges that are needed are fetched
             from an address. Else it is mapped or unpacked, and has to be on this machine.
+        is_store: whether it is a store at an address of its own, and the suffix is no file's.
     """
 
     reader: Callable[[Request], Reader]
     takes: tuple[str, ...] = ()
     by_ranges: bool = True
+    is_store: bool = False
 
 
-def reads(*suffixes: str, takes: tuple[str, ...] = (), by_ranges: bool = True) -> Callable[[R], R]:
+def reads(
+    *suffixes: str, takes: tuple[str, ...] = (), by_ranges: bool = True, is_store: bool = False
+) -> Callable[[R], R]:
     """Declare above a Reader which files it reads; the other arguments are those of `Format`."""
 
     def declared(reader: R) -> R:
-        _FORMATS.update(dict.fromkeys(suffixes, Format(reader, takes, by_ranges)))
+        _FORMATS.update(dict.fromkeys(suffixes, Format(reader, takes, by_ranges, is_store)))
         return reader
 
     return declared
@@ -48,6 +52,11 @@ def formats() -> Mapping[str, Format]:
     """Return every format by its suffix; those of this package are found in its modules."""
     _load()
     return _FORMATS
+
+
+def file_suffixes() -> list[str]:
+    """Return the suffixes of files, in order."""
+    return sorted(suffix for suffix, form in formats().items() if not form.is_store)
 
 
 @cache
@@ -60,7 +69,7 @@ def refuse_options(path: FilePath, form: Format, options: dict[str, Any]) -> Non
     """Raise FileError over an option that files of this kind do not take."""
     for option, value in options.items():
         if value is not None and option not in (*form.takes, "by"):
-            kinds = ", ".join(suffix for suffix, other in formats().items() if option in other.takes)
+            kinds = ", ".join(suffix for suffix in file_suffixes() if option in formats()[suffix].takes)
             shown = ",".join(value) if isinstance(value, tuple) else value
             raise FileError(
                 f"{shown!r} is for {kinds}, and {path} has no such choice",

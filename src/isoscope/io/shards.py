@@ -21,7 +21,7 @@ from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, Sh
 from isoscope.io.addresses import Address, FilePath, is_address, is_many, listed_addresses, local_path, shown
 from isoscope.io.chunks import regroup
 from isoscope.io.files import kind
-from isoscope.io.formats import formats
+from isoscope.io.formats import file_suffixes, formats
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.table_rows import TableRows
 from isoscope.io.vector_files import LateFile, VectorFile, changed, open_file
@@ -224,7 +224,7 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
         held = f"; it has {listed(sorted(places[name].name for name in names))}" if names else ""
         is_folder = Path(path).is_dir()
         what = "is a folder without files of vectors" if is_folder else "matches no file of vectors"
-        wanted = f"files in {', '.join(sorted(formats()))}" if names else None
+        wanted = f"files in {', '.join(file_suffixes())}" if names else None
         raise FileError(f"{shown(path)} {what}{held}", wanted=wanted)
     if any(kind(places[name]) not in _BESIDE for name in known):  # settings beside vectors, not vectors
         known = [name for name in known if kind(places[name]) not in _BESIDE]
@@ -235,6 +235,9 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
             wanted="one kind",
             hint=f"choose one with a pattern, such as '{shown(path).rstrip('/')}/*{kinds[0]}'",
         )
+    if kinds == [".lance"] and len(known) > 1:
+        tables = listed(places[name].name for name in known)
+        raise FileError(f"{shown(path)} has several tables: {tables}", hint=f"name one, such as {known[0]}")
     others = sorted(places[name].name for name in names if name not in set(known))
     notes = [f"left out files of other kinds: {listed(others)}"] if others else []
     return [places[name] for name in known], notes

@@ -14,6 +14,7 @@ from isoscope.io.addresses import is_many
 from isoscope.io.label_files import locate
 from isoscope.io.row_knowledge import at_hand
 from isoscope.io.shards import VectorShards
+from isoscope.io.store_addresses import StoreAddress, store_at
 from isoscope.io.text_files import read_texts
 from isoscope.io.vector_files import VectorFile, open_file
 from isoscope.space import Space
@@ -41,11 +42,14 @@ def open_vectors(
 
     Args:
         path: .npy, .npz, .safetensors, .pt, .parquet, .arrow, .feather, .csv, .tsv, .json, .jsonl (perhaps
-            .gz), word2vec text or .bin, GloVe .txt, .vec or .glove, or a .zarr folder. A folder of files,
+            .gz), .h5, .hdf5, .fvecs, .bvecs, .faiss, .duckdb, word2vec text or .bin, GloVe .txt, .vec or
+            .glove, or a .zarr or .lance folder. A folder of Chroma, or an address of a server
+            (`qdrant://host:6333/collection`, `chroma://host:8000/collection`,
+            `postgresql://user@host/database`), is a store, which is only read. A folder of files,
             a pattern (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, through fsspec) stands for
             several files, which are read in the order of the numbers in their names. Nothing is unpickled.
-        key: the array of a .npz, .safetensors, .pt or .zarr file that holds the vectors, where it has several
-            arrays of two axes.
+        key: the array of a .npz, .safetensors, .pt, .zarr or .hdf5 file that holds the vectors, where it has
+            several arrays of two axes; the table of a database; the collection of a store.
         vectors: the column of a table that holds the vectors, where it has several columns of lists.
         columns: the columns of a table that are dimensions: names, places from 0, ranges (`"d0:d767"`), or
             all (`":"`). By default these are the columns of numbers, without those whose names are of
@@ -81,9 +85,36 @@ def open_vectors(
         "weights": at_hand("weights", weights),
         "by": (by,) if isinstance(by, str) else by and tuple(by),
     }
+    if (store := store_at(path)) is not None:
+        return open_file(store, **options)
     if is_many(path):
         return VectorShards.of(os.fspath(path), skip_bad=skip_bad, **options)
     return open_file(Path(path), **options)
+
+
+def open_store(
+    store: Any, *, key: str | None = None, vectors: str | None = None, **options: Any
+) -> VectorFile:
+    """Open a collection of a client that you have opened: a QdrantClient, or a client of Chroma.
+
+    Args:
+        store: the client. Nothing is written through it.
+        key: the name of the collection, where there are several.
+        vectors: the name of the vector, where points have several.
+        options: `labels`, `weights` and `by`, as `open_vectors` takes them.
+
+    Returns:
+        A VectorFile, which every call of isoscope takes as vectors.
+
+    Raises:
+        InputError: the client is of no known store.
+    """
+    suffix = {"qdrant_client": ".qdrant", "chromadb": ".chroma"}.get(type(store).__module__.partition(".")[0])
+    if suffix is None:
+        wanted = "a QdrantClient or a client of Chroma"
+        raise InputError(argument="store", got=type(store).__name__, wanted=wanted)
+    place = StoreAddress(f"{suffix[1:]} client", suffix, key or suffix[1:], live=store)
+    return open_file(place, key=key, vectors=vectors, **options)
 
 
 @renamed(vector_column="vectors")

@@ -32,6 +32,7 @@ class Wanted:
             vectors are wanted.
         named: the columns the caller names: then there is a header.
         lone: the name for lists of numbers without one; None where there may be none.
+        key: the table of a database, or the collection of a store.
         header, delimiter, decimal: how a delimited file is written, as far as the caller says.
     """
 
@@ -39,6 +40,7 @@ class Wanted:
     heads: Collection[str] | None = ()
     named: Collection[str] = ()
     lone: str | None = None
+    key: str | None = None
     header: bool | None = None
     delimiter: str | None = None
     decimal: str | None = None

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.io.arrow_files import IpcTable, ParquetTable
+from isoscope.io.chroma import ChromaTable
 from isoscope.io.delimited import DelimitedTable
-from isoscope.io.files import check_file, kind, no_such_format, reading, text_lines
+from isoscope.io.duckdb_files import DuckdbTable
+from isoscope.io.files import FOLDERS, check_file, kind, no_such_format, reading, text_lines
 from isoscope.io.json_files import JsonLinesTable, JsonTable
+from isoscope.io.lance_files import LanceTable
 from isoscope.io.numpy_files import map_npy, npz_members, read_member
+from isoscope.io.postgresql import PostgresqlTable
+from isoscope.io.qdrant import QdrantTable
 from isoscope.io.table import Table, Wanted
 
 if TYPE_CHECKING:
@@ -59,14 +64,24 @@ _TABLES: dict[str, type[Table]] = {
     ".jsonl": JsonLinesTable,
     ".npy": ArraysTable,
     ".npz": ArraysTable,
+    ".duckdb": DuckdbTable,
+    ".lance": LanceTable,
+    ".chroma": ChromaTable,
+    ".postgresql": PostgresqlTable,
+    ".qdrant": QdrantTable,
 }
 ARRAYS = (".npy", ".npz")
-KINDS = tuple(suffix for suffix in _TABLES if suffix not in ARRAYS)  # of files that may hold texts
+STORES = (".chroma", ".postgresql", ".qdrant")  # which no file has
+DATABASES = (".duckdb", ".lance", *STORES)
+KINDS = tuple(
+    suffix for suffix in _TABLES if suffix not in (*ARRAYS, *DATABASES)
+)  # of files that may hold texts
 
 
 def open_table(path: FilePath, wanted: Wanted, kinds: tuple[str, ...] = KINDS) -> Table:
     """Return the columns of a file; raise FileError where it is absent, broken, or of none of the kinds."""
-    check_file(path, what=wanted.what)
+    if not (kind(path) in FOLDERS and isinstance(path, Path) and path.is_dir()):
+        check_file(path, what=wanted.what)
     if kind(path) not in kinds:
         raise no_such_format(path, kinds, what=wanted.what)
     with reading(path):

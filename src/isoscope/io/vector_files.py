@@ -16,8 +16,8 @@ from isoscope.arrays import as_tensor, block_rows
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.addresses import Address, FilePath, fetched
 from isoscope.io.chunks import Chunk, Reader, Request, as_coordinates, regroup, stack
-from isoscope.io.files import check_file, kind, no_such_format, reading, stem
-from isoscope.io.formats import formats, refuse_options
+from isoscope.io.files import FOLDERS, check_file, kind, no_such_format, reading, stem
+from isoscope.io.formats import file_suffixes, formats, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.row_knowledge import Known, LabelsFrom, WeightsFrom
@@ -245,11 +245,11 @@ def open_file(
     uncached: whether rows are let go from the system's cache; None where the file alone decides by its size.
     where: the options of `Request` that say where the vectors are.
     """
-    if not (kind(path) == ".zarr" and isinstance(path, Path) and path.is_dir()):
+    if not (kind(path) in FOLDERS and isinstance(path, Path) and path.is_dir()):
         check_file(path)
     form = formats().get(kind(path))
     if form is None:
-        raise no_such_format(path, sorted(formats()))
+        raise no_such_format(path, file_suffixes())
     refuse_options(path, form, where)
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
     beside = weights if isinstance(weights, str) else None

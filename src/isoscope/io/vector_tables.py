@@ -16,7 +16,7 @@ from isoscope.io.delimited import integers_or_strings
 from isoscope.io.formats import reads
 from isoscope.io.table import Wanted
 from isoscope.io.table_rows import TableRows
-from isoscope.io.tables import open_table
+from isoscope.io.tables import DATABASES, KINDS, STORES, open_table
 from isoscope.list_columns import lists_array
 from isoscope.printable import listed
 from isoscope.table_columns import (
@@ -38,6 +38,9 @@ _TABLES = ("vectors", "columns", "exclude")  # the options that every table take
 @reads(".json", ".jsonl", takes=_TABLES)
 @reads(".csv", ".tsv", takes=(*_TABLES, "header", "delimiter", "decimal"))
 @reads(".parquet", ".arrow", ".feather", takes=(*_TABLES, "unpack_bits"))
+@reads(".duckdb", takes=(*_TABLES, "key"), by_ranges=False)
+@reads(".lance", takes=_TABLES, by_ranges=False)
+@reads(*STORES, takes=("vectors", "key"), is_store=True)
 class TableReader(Reader):
     """A table of any kind; a string column `text` beside vectors becomes texts."""
 
@@ -48,7 +51,8 @@ class TableReader(Reader):
         named = () if asked.vectors is None else (asked.vectors,)
         self._table = table = open_table(
             self.path,
-            Wanted("vectors", heads=None, named=named, lone="vector", **written),  # type: ignore[arg-type]
+            Wanted("vectors", heads=None, named=named, lone="vector", key=asked.key, **written),  # type: ignore[arg-type]
+            (*KINDS, *DATABASES),
         )
         check_n_columns(len(table.written), self.path)
         self.columns = table.written
