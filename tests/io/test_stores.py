@@ -284,3 +284,13 @@ def test_nothing_is_written_and_no_password_is_shown(postgresql: str) -> None:
     with pytest.raises(FileError) as caught:
         open_vectors("postgresql://me:secret@localhost:9/db?password=secret")
     assert "secret" not in str(caught.value)
+
+
+# Hugging Face datasets
+
+
+def test_a_dataset_that_was_saved(tmp_path: Path, X: np.ndarray) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = {"id": list(range(N)), "topic": TOPICS, "vector": X.tolist()}
+    datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "docs"), num_shards=2)
+    check(open_vectors(tmp_path / "docs", labels="topic"), X, TOPICS)
