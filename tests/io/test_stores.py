@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -226,12 +228,13 @@ def test_other_clients_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory: pytest.TempPathFactory, X: np.ndarray) -> Iterator[str]:
+def postgresql(X: np.ndarray) -> Iterator[str]:
     pgserver = pytest.importorskip("pgserver", reason="pgserver is not installed")
     psycopg = pytest.importorskip("psycopg")
+    folder = tempfile.mkdtemp()  # the server runs as another user, who may not enter pytest's folders
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"))
+        server = pgserver.get_server(folder)
     address = server.get_uri()
     with psycopg.connect(address) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE EXTENSION vector")
@@ -250,6 +253,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory, X: np.ndarray) -> Itera
         cursor.execute("UPDATE holes SET embedding = NULL WHERE id = 2")
     yield address
     server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_postgresql(postgresql: str, X: np.ndarray) -> None:

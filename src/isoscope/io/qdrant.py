@@ -76,4 +76,4 @@ class QdrantTable(PointsTable):
         except ImportError as error:
             raise not_installed(f"{self.path}", "qdrant-client", extra="stores", error=FileError) from error
         url, _, secrets = parts_of(self.path)
-        return QdrantClient(url=url, **secrets)
+        return QdrantClient(url=url, check_compatibility=False, **secrets)
