@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -52,6 +53,20 @@ def test_silhouettes_in_every_type() -> None:
         (torch.bfloat16, 1e-6),
     ):
         assert worst(X.to(dtype), labels) < tolerance, dtype
+
+
+def test_files_in_blocks_of_many_threads() -> None:
+    X, labels = space(60_000, 64, 5)
+    rows, about = X.half(), {"metrics": ["isoscore", "mean_cosine", "partition_isotropy", "silhouette"]}
+    expected = iso.measure(rows, labels, **about)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/rows.npy", rows.numpy())
+        for device in ("cuda", "cuda:0,cuda:0"):
+            found = iso.measure(f"{folder}/rows.npy", labels, device=device, **about)
+            strips = iso.measure(f"{folder}/rows.npy", labels, device=device, memory="60GB", **about)
+            for name in about["metrics"]:
+                for one in (found, strips):
+                    assert abs(one[name] - expected[name]) < 1e-5 * abs(expected[name]), (device, name)
 
 
 def test_kmeans_is_the_cpus() -> None:

@@ -75,7 +75,8 @@ def advise(
         seed: the seed of samples, folds and k-means.
         progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several.
-        device: the device to compute on, such as "cuda"; by default that of the vectors.
+        device: the device to compute on, such as "cuda", or several, as in `measure`; by default that of the
+            vectors.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

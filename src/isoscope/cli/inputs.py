@@ -151,7 +151,10 @@ class EncodingOptions:
         typer.Option("--download", help="Allow the download of a model that is not on this machine."),
     ] = None
     device: Annotated[
-        str | None, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1.", metavar="DEVICE")
+        str | None,
+        typer.Option(
+            "--device", help="Where to compute: cpu, cuda, or cuda:0,cuda:1 together.", metavar="DEVICE"
+        ),
     ] = None
 
     def of_texts(self) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def compare(
         seed: the seed of everything that is sampled.
         progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several; a pair for A and B.
-        device: the device to compute on, such as "cuda"; by default that of the vectors.
+        device: the device to compute on, such as "cuda", or several, as in `measure`; by default that of the
+            vectors.
         by: also compare slices of the rows. Give a column of A, several columns, one value per row, or a
             mapping of names to values, as for `measure`. Each slice has its changes, with intervals and
             p-values (Holm-adjusted for the number of tests), and its neighbour overlap; the worst slice

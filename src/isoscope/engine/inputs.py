@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from isoscope.arrays import as_device, as_matrix
+from isoscope.arrays import as_matrix
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
-from isoscope.engine.on_device import OnDevice
+from isoscope.engine.on_device import OnDevice, as_devices
 from isoscope.engine.slice_names import By, columns_of_values, slices_of
 from isoscope.engine.source import Source, Wrapped, is_source
 from isoscope.errors import InputError, ShapeError
@@ -62,7 +62,7 @@ def as_input(
         rows: what the caller knows of the rows: values, or names of a column of X or a file, by argument.
         by: as `measure` takes it.
         vectors: the column of a table that holds the vectors.
-        device: where to compute; by default where the vectors are.
+        device: where to compute, or several devices; by default where the vectors are.
         apart: other columns that are no dimensions.
         skip_bad: leave out files of many that cannot be opened.
     """
@@ -98,10 +98,11 @@ def _looked_up(X: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
 
 def _placed(source: Source, device: Any) -> Source:
     """Return the source on a device, and in memory without a gradient: a measurement is numbers."""
-    if not isinstance(source, Space):
-        return source if device is None else OnDevice(source, device)
-    if device is not None:
-        source = source.with_vectors(source.vectors.to(as_device(device)))
+    devices = as_devices(device)
+    if len(devices) > 1 or not isinstance(source, Space):
+        return OnDevice(source, devices) if devices else source
+    if devices:
+        source = source.with_vectors(source.vectors.to(devices[0]))
     return source.with_vectors(source.vectors.detach()) if source.vectors.requires_grad else source
 
 
@@ -173,7 +174,7 @@ def _of_file(
     elif isinstance(X, VectorFile | LateFile | VectorShards):
         source = X.reopened(**options)
     elif isinstance(X, OnDevice):
-        source = OnDevice(_of_file(X.source, streamed, by, vectors, apart, skip_bad=skip_bad), X.device)
+        source = OnDevice(_of_file(X.source, streamed, by, vectors, apart, skip_bad=skip_bad), X.devices)
     elif vectors is not None:
         raise InputError(f"names a column of a table; X is {type(X).__name__}", argument="vectors")
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from isoscope.engine.checksums import checksums
 from isoscope.engine.inputs import Input, as_input, slices_by
+from isoscope.engine.on_device import devices_of
 from isoscope.engine.slice_names import slices_of
 from isoscope.engine.source import Source, is_source
 from isoscope.errors import InputError
@@ -123,7 +124,7 @@ def sliced_shelf_of(
     if not isinstance(X, Measurement):
         opened = as_input(X, rows, by=by, vectors=vectors, device=device, apart=apart)
         space, notes = _loaded(opened)
-        shelf = Statistics(space, seed=seed)
+        shelf = Statistics(space, seed=seed, devices=devices_of(opened.source))
         shelf.notes += notes
         return shelf, *_slices(opened)
     if X._kept is None:

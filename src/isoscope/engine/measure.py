@@ -79,7 +79,8 @@ def measure(
         by: slice the measurement by a column: its name, several names, one value a row, or such values by
             name. Each slice is measured in the same passes and compared with all other rows.
         vectors: the column of a table that holds the vectors, where it has several.
-        device: where to compute, such as "cuda"; by default where the vectors are.
+        device: where to compute, such as "cuda", or several devices, such as "cuda:0,cuda:1" or a list of
+            them, which share the blocks of a file and the pairs of rows; by default where the vectors are.
 
     Returns:
         A Measurement: print it, index it by name, or `to_dict()`, `to_json()`, `to_pandas()`. With `by` it is

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.engine.on_device import statistic_on
 from isoscope.engine.slice_names import By, slices_of
 from isoscope.engine.source import Source
 from isoscope.errors import IsoscopeError, LabelError, ShapeError
-from isoscope.kernels.workers import go_on, in_order
+from isoscope.kernels.workers import go_on, in_order, n_workers_on
 from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.ahead import ahead
@@ -28,6 +29,8 @@ REST_ROWS = 5_000  # likewise of the rows outside a slice, of which there are as
 
 Group = tuple[str, str]  # ALL; ("slice", its name); ("rest", the name of the slice that is left out)
 ALL: Group = ("all", "")
+Grounds = Mapping[Group, Mapping[str, Any]]  # statistics by group of rows and name
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +87,21 @@ class Pass:
         slices: Labels | None = None,
         place: int = 0,
         report_rows: Callable[[int], None] | None = None,
+        device: torch.device = _CPU,
     ) -> dict[str, Any]:
         """Return the statistics of the blocks, read while those before are measured.
 
         `slices` has the slice of every row of the blocks; `place` tells samples of different parts apart;
-        `report_rows` is called with the number of rows after each block.
+        `report_rows` is called with the number of rows after each block; the statistics lie on `device`,
+        which a block need not.
         """
-        n_workers = torch.get_num_threads()
+        n_threads, n_workers = torch.get_num_threads(), n_workers_on(device)
         # a core a block: none waits for another inside a product, and any number gives the same bits
         torch.set_num_threads(1)
         try:
-            return self._merged(blocks, slices, place, report_rows, n_workers)
+            return self._merged(blocks, slices, place, report_rows, device, n_workers)
         finally:
-            torch.set_num_threads(n_workers)
+            torch.set_num_threads(n_threads)
 
     def _merged(
         self,
@@ -104,14 +109,16 @@ class Pass:
         slices: Labels | None,
         place: int,
         report_rows: Callable[[int], None] | None,
+        device: torch.device,
         n_workers: int,
     ) -> dict[str, Any]:
         tree = Tree()
         n_rows = 0
+        grounds: dict[torch.device, Grounds] = {device: self.built_on}
         # closed here, whatever happens: later they would put back the one core they found
         with closing(ahead(blocks)) as read:
             tasks = (
-                partial(self._measured, block, here, place, number)
+                partial(self._measured, block, here, place, number, grounds)
                 for number, (block, here) in enumerate(_with_slices(read, slices))
             )
             with closing(in_order(tasks, n_workers=n_workers)) as measured:
@@ -125,17 +132,34 @@ class Pass:
         return tree.total()
 
     def _measured(
-        self, block: Space, slices: Labels | None, place: int, number: int
+        self,
+        block: Space,
+        slices: Labels | None,
+        place: int,
+        number: int,
+        grounds: dict[torch.device, Grounds],
     ) -> tuple[int, dict[str, Any]]:
-        """How many rows a block has, and its statistics; none where no row counts."""
+        """How many rows a block has, and its statistics; none where no row counts.
+
+        `grounds` has `built_on` by device, that of the statistics first; each other gets a copy of its own.
+        """
+        home = next(iter(grounds))
+        if block.device not in grounds:
+            grounds[block.device] = statistic_on(self.built_on, block.device)
+        statistics = self._of_block(block, slices, place, number, grounds[block.device])
+        return len(block), statistics if block.device == home else statistic_on(statistics, home)
+
+    def _of_block(
+        self, block: Space, slices: Labels | None, place: int, number: int, ground: Grounds
+    ) -> dict[str, Any]:
         draw = torch.Generator().manual_seed(_mixed(self.seed, place, number))
         if slices is None:
-            return len(block), self._of(block, None, ALL, draw)
+            return self._of(block, None, ALL, draw, ground)
         statistics: dict[str, dict[Group, Any]] = {name: {} for name in self.names}
         for group, rows in self._groups(slices):
-            for name, statistic in self._of(block, rows, group, draw).items():
+            for name, statistic in self._of(block, rows, group, draw, ground).items():
                 statistics[name][group] = statistic
-        return len(block), {name: Sliced.of(by_group) for name, by_group in statistics.items()}
+        return {name: Sliced.of(by_group) for name, by_group in statistics.items()}
 
     def _groups(self, slices: Labels) -> Iterator[tuple[Group, Tensor]]:
         """Return the groups that have rows in a block, with the numbers of those rows."""
@@ -151,7 +175,9 @@ class Pass:
             if len(here):
                 yield group, here
 
-    def _of(self, block: Space, rows: Tensor | None, group: Group, draw: torch.Generator) -> dict[str, Any]:
+    def _of(
+        self, block: Space, rows: Tensor | None, group: Group, draw: torch.Generator, ground: Grounds
+    ) -> dict[str, Any]:
         """Return the statistics of some rows of a block, or of all; none if no row counts."""
         sampled, sample = block, self.sample(group)
         if sample < 1:  # first, for few of many rows may be wanted
@@ -166,7 +192,7 @@ class Pass:
         statistics: dict[str, Any] = {}
         for joint in together(self.names) if block.weights is None else ():
             statistics |= zip(joint.names, joint.of(block), strict=True)
-        shelf = SimpleNamespace(labels=block.labels, progress=None, **self.built_on.get(group, {}))
+        shelf = SimpleNamespace(labels=block.labels, progress=None, **ground.get(group, {}))
         for name in self.names:
             if name not in statistics:
                 declaration = declared()[name]
@@ -305,10 +331,10 @@ class PassTask:
 
         try:
             slices = slices_of(part, by) if isinstance(by, tuple) else by
-            statistics = (
-                self.work.over(checked(), slices=slices, place=place, report_rows=report_rows)
-                | labels.total()
+            statistics = self.work.over(
+                checked(), slices=slices, place=place, report_rows=report_rows, device=part.device
             )
+            statistics |= labels.total()
         except IsoscopeError as error:
             if not self.skip_bad:
                 raise

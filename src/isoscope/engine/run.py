@@ -12,6 +12,7 @@ import torch
 from isoscope.arrays import block_rows
 from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.dask_arrays import DaskVectors
+from isoscope.engine.on_device import devices_of
 from isoscope.engine.options import PART_BYTES, Scale
 from isoscope.engine.passes import (
     ALL,
@@ -65,7 +66,7 @@ def run(
     """
     about = {"covariance": covariance, "seed": plan.seed, "progress": progress}
     if plan.where != "streamed":
-        return Statistics(source.load(), **about)
+        return Statistics(source.load(), devices=devices_of(source), **about)
     scale = plan.scale if plan.in_parts else None
     return gather(source, plan.needs, scale=scale, check=check, **about)
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from isoscope.engine.on_device import devices_of
 from isoscope.engine.passes import ALL, Group
 from isoscope.engine.plan import Plan
 from isoscope.engine.readings import Reading
@@ -57,13 +58,14 @@ def measure_slices(
     """
     by = by_pass = plan.by
     space: Space | None = None
+    devices = devices_of(source)
     if plan.where != "streamed":
         space = source.load()
         by = by if isinstance(by, Labels) else slices_of(source, by or ())
         # sorted for the passes alone, so that a block has few slices: some metrics depend on the rows' order
         order = by.codes.argsort(stable=True)
         source, by_pass = space.take(order), Labels(by.codes[order], by.names)
-    about = {"covariance": covariance, "seed": plan.seed, "progress": None}
+    about = {"covariance": covariance, "seed": plan.seed, "progress": None, "devices": devices}
     work = Work(
         source,
         plan.needs & streamed(),

@@ -202,11 +202,11 @@ class StripTask:
     @full_precision
     def __call__(self, place: int, part: Source, start: int, codes: Tensor, strip: Strip) -> Outcome:
         """Return the sums of the strip's rows over one part, whose first row is `start` among all."""
-        strip_labels = self._labels(strip.codes)
+        strip_labels = self._labels(strip.codes.to(strip.raw.device))
         sums = torch.zeros(self.n_labels, len(strip.raw), dtype=torch.float64)
         others = torch.zeros(self.n_labels, len(codes), dtype=torch.float64)
         if start <= strip.start < start + len(codes):
-            sums += ClusterDistances.of(strip.raw, strip_labels).sums.T
+            sums += ClusterDistances.of(strip.raw, strip_labels).sums.T.cpu()
         first, stop = strip.start - start, strip.start - start + len(strip.raw)
         at = 0
         for block in FileRows(part, len(codes)).blocks(self.n_rows):
@@ -215,10 +215,11 @@ class StripTask:
                 spans.append((at, min(at + len(block), first)))
             for begin, end in spans:
                 if begin < end:
-                    labels = self._labels(codes[begin:end])
-                    here, there = sums_between(strip.raw, strip_labels, block[begin - at : end - at], labels)
-                    sums += here
-                    others[:, begin:end] = there
+                    labels = self._labels(codes[begin:end].to(strip.raw.device))
+                    rows = block[begin - at : end - at].to(strip.raw.device)
+                    here, there = sums_between(strip.raw, strip_labels, rows, labels)
+                    sums += here.cpu()
+                    others[:, begin:end] = there.cpu()
             at += len(block)
         return Outcome({"pairs": PairSums(sums, {start: others} if self.once else {})}, {place: len(codes)})
 

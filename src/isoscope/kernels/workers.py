@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 
 _R = TypeVar("_R")
+CUDA_WORKERS = 4  # tasks at a time on a CUDA device: while one waits for it, another launches
 AHEAD = 4  # tasks handed out for each worker before the first result is asked for
 _worker = threading.local()
+_loading = threading.Lock()
+_loaded: set[torch.device] = set()
 
 
 class Room(threading.local):
@@ -61,6 +64,21 @@ def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Generator[
         abandoned.set()
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(n_threads)  # what threads yet to start will use
+
+
+def n_workers_on(device: torch.device) -> int:
+    """Return how many tasks run at a time that compute on a device.
+
+    What torch loads at its first use on CUDA is loaded here: two threads that do so at once both fail.
+    """
+    if device.type != "cuda":
+        return torch.get_num_threads()
+    with _loading:
+        if device not in _loaded:
+            torch.linalg.eigh(torch.eye(2, device=device))
+            torch.linalg.svdvals(torch.eye(2, device=device))
+            _loaded.add(device)
+    return CUDA_WORKERS
 
 
 @contextmanager

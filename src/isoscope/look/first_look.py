@@ -61,7 +61,8 @@ def look(
         seed: the seed of the sample.
         progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several.
-        device: the device to compute on, such as "cuda"; by default that of the vectors.
+        device: the device to compute on, such as "cuda", or several, as in `measure`; by default that of the
+            vectors.
         steps: writes what to try next; by default for X as it was passed.
 
     Returns:

@@ -163,7 +163,8 @@ def report(
         seed: the seed of everything that is sampled.
         progress: show a progress bar; None shows it on a terminal.
         vectors: the column of a table that holds the vectors, where it has several.
-        device: where to compute, such as "cuda"; by default where the vectors are.
+        device: where to compute, such as "cuda", or several devices, as in `measure`; by default where the
+            vectors are.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 8))
@@ -221,7 +222,8 @@ def widget(
         seed: the seed of everything sampled.
         progress: show a progress bar; None shows it on a terminal.
         vectors: the column of a table that holds the vectors, where it has several.
-        device: the device to compute on, such as "cuda"; by default that of the vectors.
+        device: the device to compute on, such as "cuda", or several, as in `measure`; by default that of the
+            vectors.
 
     Raises:
         InputError: anywidget is not installed; `pip install 'isoscope[widget]'` installs it.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from isoscope.kernels.tiles import Progress
@@ -29,6 +30,7 @@ class Statistics:
     `stream` puts what it has computed on the shelf by name; the rest comes from `space`.
     `space` may be a function that makes it, where only some statistics need all vectors at once.
     `covariance` is a reference the caller brings along, (d, d), from a larger sample.
+    `devices` share what is computed of all pairs, where there are several.
 
     >>> shelf = Statistics(Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     >>> shelf.moments is shelf.moments
@@ -58,8 +60,10 @@ class Statistics:
         covariance: Any = None,
         seed: int = 0,
         progress: Progress | None = None,
+        devices: Sequence[torch.device] = (),
     ) -> None:
         self._space = space
+        self.devices = devices
         self.covariance = covariance
         self.seed = seed
         self.progress = progress
@@ -67,7 +71,7 @@ class Statistics:
 
     def over(self, space: Space | None) -> Statistics:
         """Return a shelf with the same statistics over another Space of the same vectors, or over none."""
-        other = Statistics(space, covariance=self.covariance, seed=self.seed)
+        other = Statistics(space, covariance=self.covariance, seed=self.seed, devices=self.devices)
         statistics = {
             name: value for name, value in vars(self).items() if name in declared() or name == "labels"
         }

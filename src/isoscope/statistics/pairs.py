@@ -19,6 +19,7 @@ from isoscope.kernels.precision import crowded_squares, direct_distances
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.printable import counted, quoted
+from isoscope.space import Space
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import cone_axis, has_direction, unit_rows, unit_steps
@@ -324,10 +325,18 @@ def _halved(squared: Separation, directed: Tensor | None) -> Separation:
     return Separation(cohesion, separation, squared.nearest, squared.labels, directed)
 
 
+def _of_shelf(space: Space, shelf: Any) -> Separation:
+    if len(shelf.devices) < 2:
+        return Separation.of(space, shelf.labels, progress=shelf.progress)
+    from isoscope.statistics.device_pairs import separation_across
+
+    return separation_across(space.vectors.detach(), shelf.labels, shelf.devices, progress=shelf.progress)
+
+
 declare(
     "separation",
     Separation,
-    lambda space, shelf: Separation.of(space, shelf.labels, progress=shelf.progress),
+    _of_shelf,
     merges=False,
     of_pairs=True,
     groups="labels",
