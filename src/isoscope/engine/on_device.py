@@ -157,7 +157,7 @@ def statistic_on(value: Any, device: torch.device) -> Any:
         parts = tuple(statistic_on(one, device) for one in value)
         return value if all(map(is_, value, parts)) else parts
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-        moved = statistic_on(parts, device)
-        return value if moved is parts else replace(value, **moved)
+        own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        moved = statistic_on(own, device)
+        return value if moved is own else replace(value, **moved)
     return value

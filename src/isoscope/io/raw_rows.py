@@ -107,7 +107,7 @@ class RawRows:
 
 def _in_pieces(pool: ThreadPoolExecutor, file: int, rows: np.ndarray, place: int) -> list[Future[int]]:
     """Have the bytes of rows read from a place of a file; the futures hold how many there were."""
-    room = memoryview(rows.reshape(-1).view(np.uint8))
+    room: Any = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     starts = range(0, rows.nbytes, _PIECE_BYTES)
     return [pool.submit(_read_at, file, room[at : at + _PIECE_BYTES], place + at) for at in starts]
 
