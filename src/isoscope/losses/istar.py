@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
 from isoscope.losses.covariance import Block, reference_moments
+from isoscope.losses.replayed_score import replayed_score, serves
 from isoscope.losses.score import Shrinkage, batch_score
-from isoscope.losses.states import States, as_number, check_count, masked_rows
+from isoscope.losses.states import States, as_number, check_count, checked_layers, masked_rows
 from isoscope.metrics.isotropy import as_covariance
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.processes import all_moments, counted_once_each, several
@@ -142,6 +143,10 @@ class IStarLoss(nn.Module):
             whole: the moments of a batch of which these are a part; the value is that of the whole, the
                 gradient the part of these vectors.
         """
+        if whole is None and not several(self.across_processes):
+            score = self._replayed(states, mask)
+            if score is not None:
+                return torch.rsub(score, self.strength, alpha=self.strength)
         rows = masked_rows(states, mask, self.layers)
         if rows.shape[1] < 2:
             raise ShapeError("has vectors of 1 dimension", argument="states", wanted="at least 2")
@@ -149,7 +154,7 @@ class IStarLoss(nn.Module):
         score = batch_score(
             rows,
             found,
-            shrinkage=self._shrink(rows),
+            shrinkage=self._shrink(rows.shape[1], rows.device),
             debias=self.debias,
             partial=whole is not None,
             processes=whole is None and several(self.across_processes),
@@ -157,6 +162,15 @@ class IStarLoss(nn.Module):
         if whole is not None:
             score = counted_once_each(score, across_processes=self.across_processes)
         return torch.rsub(score, self.strength, alpha=self.strength)  # λ − λ·score
+
+    def _replayed(self, states: States, mask: Tensor | None) -> Tensor | None:
+        """Return the score by a recording of launches; None where there is none for these states."""
+        layers, checked = checked_layers(states, mask, self.layers)
+        if not serves(layers):
+            return None
+        shrinkage = self._shrink(layers[0].shape[-1], layers[0].device)
+        least = 4 if self.debias else 2
+        return replayed_score(layers, checked, shrinkage=shrinkage, debias=self.debias, least=least)
 
     def _own_moments(self, rows: Tensor, mask: Tensor | None) -> Moments:
         least = 4 if self.debias else 2
@@ -182,7 +196,7 @@ class IStarLoss(nn.Module):
         assert moments is not None
         return moments
 
-    def _shrink(self, rows: Tensor) -> Shrinkage | None:
+    def _shrink(self, d: int, device: torch.device) -> Shrinkage | None:
         if self.debias or self.zeta == 0:
             return None
         if self.covariance is None:
@@ -196,7 +210,6 @@ class IStarLoss(nn.Module):
                     Setting("zeta", 0, to="do without"),
                 ],
             )
-        d = rows.shape[1]
         if len(self.covariance) != d:
             raise ShapeError(
                 f"has shape {tuple(self.covariance.shape)}",
@@ -204,7 +217,7 @@ class IStarLoss(nn.Module):
                 wanted=f"({d}, {d}) for states of {d} dimensions",
             )
         kept = self._shrinkage
-        asked = (self.covariance, self.zeta, rows.device)
+        asked = (self.covariance, self.zeta, device)
         if kept is None or not kept.serves(*asked):
             self._shrinkage = kept = Shrinkage.of(*asked)
         return kept

@@ -28,7 +28,7 @@ from isoscope.kernels.products import sum_of_squares
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.processes import summed
 
-_NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
+NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
 
 
 class Slopes(NamedTuple):
@@ -102,7 +102,7 @@ def debiased_score(n: int, d: int, trace: float, square: float, quartic: float) 
     f, q = square / trace / trace, quartic / trace / trace
     squared_trace = (2 * f + n * n - 3 * n + 1) / (n - 1) ** 2 - n * q / (n - 1)
     trace_of_square = (n - 2) * f / (n - 1) + 1 / (n - 1) ** 2 - n * q / (n - 1)
-    if trace_of_square <= _NO_SQUARE * squared_trace:
+    if trace_of_square <= NO_SQUARE * squared_trace:
         return 1.0, Slopes()
     ratio = squared_trace / trace_of_square
     unit = 1 / (trace_of_square * (d - 1))

@@ -29,6 +29,13 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
         mask: (n,) or (B, T), true or 1 where a vector counts. Token states need one.
         layers: which entries of the sequence; None is all but the first, the embedding layer.
     """
+    return _joined(*checked_layers(states, mask, layers))
+
+
+def checked_layers(
+    states: States, mask: Tensor | None, layers: Sequence[int] | None
+) -> tuple[list[Tensor], Tensor | None]:
+    """Return the chosen layers, checked to be of one shape, and the mask as bool; see `masked_rows`."""
     if isinstance(states, Tensor):
         if layers is not None:
             raise InputError(
@@ -37,14 +44,14 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
                 wanted="a sequence with one entry per layer",
                 hint=Setting("layers", verb="leave out"),
             )
-        return _joined([states], _checked_mask(states, mask))
+        return [states], _checked_mask(states, mask)
     chosen = chosen_layers(states, layers)
     shapes = {tuple(one.shape) for one in chosen}
     if len(shapes) > 1:
         raise ShapeError(
             f"has layers of shapes {sorted(shapes)}", argument="states", wanted="the same shape for each"
         )
-    return _joined(chosen, _checked_mask(chosen[0], mask))
+    return chosen, _checked_mask(chosen[0], mask)
 
 
 def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> list[Tensor]:

@@ -177,18 +177,17 @@ class Moments:
     @property
     def hangs_on_few(self) -> bool:
         """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
-        return self._numbers[2] > _FEW_ROWS * self.spread * self.spread  # a power of floats may overflow
+        return hangs_on_few(self.spread, self._numbers[2])
 
     @property
     def suits_float32(self) -> bool:
         """Whether sums in float32 have kept their digits."""
-        mean_square = self.spread / (self.n_rows * self.n_dims)
-        return _FLOAT32_RANGE[0] < mean_square < _FLOAT32_RANGE[1] and not self.hangs_on_few
+        return float32_suits(self.spread, self._numbers[2], self.n_rows, self.n_dims)
 
     @property
     def is_flat(self) -> bool:
         """Whether the spread may be nothing but the rounding of equal rows."""
-        return self.spread <= _FLAT * self.n_rows * self._numbers[1]
+        return is_flat(self.spread, self._numbers[1], self.n_rows)
 
     @cached_property
     def cubic(self) -> Tensor:
@@ -258,6 +257,21 @@ class Moments:
         self._need(2, what)
         if not self.spread > 0:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
+
+
+def hangs_on_few(spread: float, quartic: float) -> bool:
+    """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
+    return quartic > _FEW_ROWS * spread * spread  # a power of floats may overflow
+
+
+def float32_suits(spread: float, quartic: float, n: float, d: int) -> bool:
+    """Whether sums in float32 keep their digits: of n rows in d dimensions with this Σ‖u‖² and Σ‖u‖⁴."""
+    return _FLOAT32_RANGE[0] < spread / (n * d) < _FLOAT32_RANGE[1] and not hangs_on_few(spread, quartic)
+
+
+def is_flat(spread: float, mean_square: float, n: float) -> bool:
+    """Whether the spread of n rows with a mean of this squared length may be the rounding of equal rows."""
+    return spread <= _FLAT * n * mean_square
 
 
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
