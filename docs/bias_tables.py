@@ -155,20 +155,37 @@ def collapse_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def label_means(lengths: str, spectrum: str) -> np.ndarray:
+    """Return the means of labels about their mean, as long on average as rows are far from them."""
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(COLLAPSE_DIMS, COLLAPSE_LABELS)))[0].T
+    means = axes * LENGTHS[lengths][:, None]
+    means = means - means.mean(axis=0)
+    return means * np.sqrt(COLLAPSE_SPECTRA[spectrum].sum() / (means**2).sum(axis=1).mean())
+
+
+def collapse_truth(means: np.ndarray, variances: np.ndarray) -> dict[str, float]:
+    """Return NC1 and NC2 of a population: the (K, d) means of its labels, and the variances within them."""
+    K = len(means)
+    M = means - means.mean(axis=0)
+    gram, simplex = M @ M.T, np.eye(K) - 1 / K
+    return {
+        "nc1": float((np.linalg.pinv(M.T @ M).diagonal() * variances).sum()),
+        "nc2": float(np.linalg.norm(gram / np.linalg.norm(gram) - simplex / np.linalg.norm(simplex))),
+    }
+
+
+def rank_truth(variances: np.ndarray) -> float:
+    """Return RankMe of a population with the mean 0 and these variances."""
+    shares = np.sqrt(variances) / np.sqrt(variances).sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
 def collapse_cells(
     lengths: str, spectrum: str, noise: str, n: int, n_draws: int = COLLAPSE_DRAWS
 ) -> dict[str, tuple[str, str]]:
     """Return the truth and the estimates of n rows a label, by metric."""
-    variances = COLLAPSE_SPECTRA[spectrum]
-    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(COLLAPSE_DIMS, COLLAPSE_LABELS)))[0].T
-    means = axes * LENGTHS[lengths][:, None]
-    means = means - means.mean(axis=0)
-    means *= np.sqrt(variances.sum() / (means**2).sum(axis=1).mean())  # as long as rows are far from them
-    gram, simplex = means @ means.T, np.eye(COLLAPSE_LABELS) - 1 / COLLAPSE_LABELS
-    truth = {
-        "nc1": float((np.linalg.pinv(means.T @ means).diagonal() * variances).sum()),
-        "nc2": float(np.linalg.norm(gram / np.linalg.norm(gram) - simplex / np.linalg.norm(simplex))),
-    }
+    variances, means = COLLAPSE_SPECTRA[spectrum], label_means(lengths, spectrum)
+    truth = collapse_truth(means, variances)
     labels = np.repeat(np.arange(COLLAPSE_LABELS), n)
     rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws for all means and spectra
     names = ["nc1", "nc1_debiased", "nc2", "nc2_debiased"]
@@ -181,6 +198,46 @@ def collapse_cells(
         known, defined = truth[name[:3]], [reading[name] for reading in readings if name in reading]
         cells[name] = (f"{known:.4f}", covering(defined, known, n_draws))
     return cells
+
+
+NEAR = 0.25  # of the length above: means so close that rows are missed
+UNSEEN = 1000  # rows of each draw on which its means are tried
+
+
+def missed_table() -> str:
+    """concepts/missed-table.md: NC4, plain and debiased, against rows that the means have not seen."""
+    sizes = " | ".join(f"n = {n * COLLAPSE_LABELS}" for n in ROWS_PER_LABEL)
+    lines = [
+        f"| {COLLAPSE_DIMS} dimensions, {COLLAPSE_LABELS} labels, {COLLAPSE_DRAWS} draws | | {sizes} |",
+        "|---|---|" + "---|" * len(ROWS_PER_LABEL),
+    ]
+    for spectrum in COLLAPSE_SPECTRA:
+        for noise in NOISES:
+            cells = [missed_cells(spectrum, noise, n) for n in ROWS_PER_LABEL]
+            for row, name in enumerate(cells[0]):
+                first = f"{spectrum}; {noise}" if row == 0 else ""
+                lines.append(f"| {first} | {name} | " + " | ".join(column[name] for column in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def missed_cells(spectrum: str, noise: str, n: int, n_draws: int = COLLAPSE_DRAWS) -> dict[str, str]:
+    """Return the error on unseen rows, and both estimates from n rows a label."""
+    deviations = np.sqrt(COLLAPSE_SPECTRA[spectrum])
+    means = NEAR * label_means("simplex", spectrum)
+    labels = np.repeat(np.arange(COLLAPSE_LABELS), n)
+    rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws for all spectra
+    names, unseen, readings = ["nc4", "nc4_debiased"], [], []
+    for _ in range(n_draws):
+        X = means[labels] + draw(rng, noise, len(labels), COLLAPSE_DIMS) * deviations
+        readings.append(measured(X, names, labels=labels))
+        own = rng.integers(0, COLLAPSE_LABELS, UNSEEN)
+        Y = means[own] + draw(rng, noise, UNSEEN, COLLAPSE_DIMS) * deviations
+        centres = X.reshape(COLLAPSE_LABELS, n, -1).mean(axis=1)
+        nearest = ((centres**2).sum(axis=1) / 2 - Y @ centres.T).argmin(axis=1)
+        unseen.append(float((nearest != own).mean()))
+    truth = float(np.mean(unseen))
+    cells = {"unseen rows": f"{truth:.3f}"}
+    return cells | {name: covering([one[name] for one in readings], truth, n_draws, 3) for name in names}
 
 
 # ---------------------------------------------------------------- RankMe
@@ -202,8 +259,7 @@ def rank_table() -> str:
         "|---|---|---|" + "---|" * len(RANK_SIZES),
     ]
     for spectrum, variances in RANK_SPECTRA.items():
-        shares = np.sqrt(variances) / np.sqrt(variances).sum()
-        truth = np.exp(-(shares * np.log(shares)).sum())
+        truth = rank_truth(variances)
         for noise in NOISES:
             cells = [rank_cells(spectrum, noise, n) for n in RANK_SIZES]
             for row, estimate in enumerate(cells[0]):
@@ -224,9 +280,47 @@ def rank_cells(spectrum: str, noise: str, n: int, n_draws: int = RANK_DRAWS) -> 
     return {name: f"{np.mean(found):.1f} ± {np.std(found, ddof=1):.1f}" for name, found in values.items()}
 
 
+# ---------------------------------------------------------------- α-ReQ
+
+ALPHA_DRAWS, ALPHA_DIMS, ALPHA_SIZES = 60, 80, (40, 160, 400, 1600)
+ALPHAS = (0.0, 0.5, 1.0, 2.0)
+
+
+def alpha_table() -> str:
+    """concepts/alpha-table.md: α-ReQ, and how often its intervals hold."""
+    lines = [
+        f"| {ALPHA_DIMS} dimensions, {ALPHA_DRAWS} draws | truth | "
+        + " | ".join(f"n = {n:,}" for n in ALPHA_SIZES)
+        + " |",
+        "|---|---|" + "---|" * len(ALPHA_SIZES),
+    ]
+    for alpha in ALPHAS:
+        for noise in NOISES:
+            cells = [alpha_cell(alpha, noise, n) for n in ALPHA_SIZES]
+            lines.append(f"| power law; {noise} | {alpha:.1f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def alpha_cell(alpha: float, noise: str, n: int, n_draws: int = ALPHA_DRAWS) -> str:
+    """Return α of n rows: over all draws, and how often the intervals hold in those that have one."""
+    rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws for all spectra
+    deviations = np.arange(1, ALPHA_DIMS + 1) ** (-alpha / 2)
+    values, held = [], []
+    for _ in range(n_draws):
+        X = draw(rng, noise, n, ALPHA_DIMS) * deviations
+        reading = iso.measure(X, metrics="alpha_req", progress=False).readings[0]
+        values.append(reading.value)
+        if reading.standard_error is not None:
+            held.append(abs(reading.value - alpha) <= _Z * reading.standard_error)
+    share = f"{np.mean(held):.0%} of {len(held)}" if len(held) > n_draws / 10 else "withheld"
+    return f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} ({share})"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "bias-table.md": bias_table,
     "cka-table.md": cka_table,
     "collapse-table.md": collapse_table,
+    "missed-table.md": missed_table,
     "rank-table.md": rank_table,
+    "alpha-table.md": alpha_table,
 }

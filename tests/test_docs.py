@@ -134,6 +134,31 @@ def test_the_table_of_neural_collapse_is_what_its_command_computes() -> None:
         assert abs(float(mean) - float(shown)) < 1.5 * float(deviation)
 
 
+def test_the_table_of_alpha_is_what_its_command_computes() -> None:
+    n = bias_tables.ALPHA_SIZES[1]
+    table = (DOCS / "concepts/alpha-table.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    column = rows[0].index(f"n = {n}")
+    cell = bias_tables.alpha_cell(1.0, "normal", n, n_draws=15)
+    (mean, deviation), (shown, _) = (
+        re.findall(r"[\d.]+", text)[:2]
+        for text in (cell, next(row for row in rows if row[2] == "1.0")[column])
+    )
+    assert abs(float(mean) - float(shown)) < 1.5 * float(deviation)
+
+
+def test_the_table_of_missed_rows_is_what_its_command_computes() -> None:
+    n = bias_tables.ROWS_PER_LABEL[0]
+    table = (DOCS / "concepts/missed-table.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    column = rows[0].index(f"n = {n * bias_tables.COLLAPSE_LABELS}")
+    cells = bias_tables.missed_cells("flat", "normal", n, n_draws=15)
+    for (name, value), row in zip(cells.items(), rows[2:5], strict=True):
+        assert row[2] == name
+        computed, shown = (float(re.findall(r"[\d.]+", text)[0]) for text in (value, row[column]))
+        assert abs(computed - shown) < 0.06
+
+
 def test_the_table_of_cka_is_what_its_command_computes() -> None:
     n = bias_tables.SIZES[0]
     table = (DOCS / "concepts/cka-table.md").read_text()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -8,7 +10,7 @@ from tests.raising import raises
 
 import isoscope as iso
 from isoscope.metrics import rsa
-from isoscope.metrics.dissimilarity import rsa_with_error
+from isoscope.metrics.dissimilarity import correlate, paired_dissimilarities
 
 
 def two_spaces(rng: np.random.Generator, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -32,9 +34,35 @@ def test_equal_distances_have_their_mean_rank() -> None:
     assert rsa(X, Y, metric="euclidean") == pytest.approx(spearmanr(pdist(X), pdist(Y)).statistic)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_distances_that_are_equal_but_for_rounding_stay_equal(rng: np.random.Generator, metric: str) -> None:
+    """A lattice has few distances: whole numbers are exact, a lattice that is turned and scaled is not."""
+    grid = np.stack(np.meshgrid(*[np.arange(3)] * 4), -1).reshape(-1, 4)[1:]
+    Y = rng.normal(size=(len(grid), 5))
+    i, j = np.triu_indices(len(grid), 1)
+    if metric == "euclidean":
+        exact = ((grid[i] - grid[j]) ** 2).sum(1)
+    else:
+        products, squares = (grid[i] * grid[j]).sum(1), (grid**2).sum(1)
+        exact = np.unique(
+            [
+                -Fraction(int(p) ** 2, int(a) * int(b))
+                for p, a, b in zip(products, squares[i], squares[j], strict=True)
+            ],
+            return_inverse=True,
+        )[1]
+    expected = spearmanr(exact, pdist(Y, metric)).statistic
+    for X in (grid, 0.1 * grid, 0.3 * grid @ ortho_group.rvs(4, random_state=0), grid.astype(np.float32)):
+        assert rsa(X, Y, metric=metric) == pytest.approx(expected, rel=1e-12)
+    turned = 0.3 * grid @ ortho_group.rvs(4, random_state=0)
+    assert (
+        abs(spearmanr(pdist(turned, metric), pdist(Y, metric)).statistic - expected) > 1e-9
+    )  # what noise does
+
+
 def test_the_error_is_that_of_leaving_out_items(rng: np.random.Generator) -> None:
     X, Y = two_spaces(rng, 30)
-    value, error = rsa_with_error(X, Y, correlation="pearson")
+    value, error = correlate(*paired_dissimilarities(X, Y, "cosine", "pearson", None, 0))
     left_out = [rsa(np.delete(X, i, 0), np.delete(Y, i, 0), correlation="pearson") for i in range(30)]
     assert value == rsa(X, Y, correlation="pearson")
     assert error == pytest.approx(np.std(left_out) * np.sqrt(29), rel=1e-9)

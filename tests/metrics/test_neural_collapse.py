@@ -9,6 +9,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.datasets import load_digits
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestCentroid
+from tests.populations import collapse_truth
 from tests.raising import raises
 
 import isoscope as iso
@@ -93,8 +94,7 @@ def test_rounding_of_the_vectors_adds_no_direction_to_the_means(K, rank, d, offs
     rng = np.random.default_rng(0)
     means = rng.normal(size=(K, rank)) @ rng.normal(size=(rank, d))
     X, labels = collapsed(means, 0.1, offset)
-    lengths = np.linalg.svd(means - means.mean(axis=0))[1][:rank]
-    expected = (0.1**2 / d * K / lengths**2).sum() / K
+    expected = collapse_truth(means, np.full(d, 0.1**2 / d))["nc1"]
     stored = X.astype(np.float32)
     assert np.linalg.matrix_rank(parts(stored.astype(np.float64), labels)[2]) > rank or rank == d
     assert nc1(X, labels) == pytest.approx(expected, rel=1e-10)
@@ -118,9 +118,8 @@ def test_uneven_labels_against_brute_force_in_float64():
     within, between, M = parts(X, labels)
     K = len(M)
     assert nc1(X, labels) == pytest.approx(np.trace(within @ np.linalg.pinv(between)) / K, rel=1e-10)
-    G, P = M @ M.T, np.eye(K) - 1 / K
-    published = np.linalg.norm(G / np.linalg.norm(G) - P / np.linalg.norm(P))
-    assert nc2(X, labels) == pytest.approx(published, rel=1e-10)
+    G = M @ M.T
+    assert nc2(X, labels) == pytest.approx(collapse_truth(M, np.ones(6))["nc2"], rel=1e-10)
     lengths = np.linalg.norm(M, axis=1)
     assert nc2_equinorm(X, labels) == pytest.approx(lengths.std() / lengths.mean(), rel=1e-10)
     cosines = (G / np.outer(lengths, lengths))[np.triu_indices(K, 1)]
@@ -266,14 +265,7 @@ def draws(K, n_rows, d, means, n_draws, tails=False):
 def test_debiased_values_have_no_bias_with_fewer_rows_than_dimensions(tails):
     K, n, d = 4, 40, 120
     means = np.linalg.qr(np.random.default_rng(7).normal(size=(d, K)))[0].T * [[6], [8], [10], [12]]
-    M = means - means.mean(axis=0)
-    within = np.geomspace(1, 0.3, d) ** 2
-    inverse = np.linalg.pinv(M.T @ M / K)
-    G, P = M @ M.T, np.eye(K) - 1 / K
-    truth = {
-        "nc1": np.trace(within[:, None] * inverse) / K,
-        "nc2": np.linalg.norm(G / np.linalg.norm(G) - P / np.linalg.norm(P)),
-    }
+    truth = collapse_truth(means, np.geomspace(1, 0.3, d) ** 2)
     registry = iso.registered()
     readings = {name: [] for name in ("nc1", "nc2", "nc1_debiased", "nc2_debiased")}
     for X, labels in draws(K, n, d, means, 40, tails):

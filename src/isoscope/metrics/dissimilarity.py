@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
-from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.errors import ShapeError, UndefinedError, check_choice, check_seed, check_whole
 from isoscope.metrics.registry import family
 from isoscope.statistics.directions import has_direction, unit_rows
 from isoscope.statistics.leave_one_out import jackknife
@@ -17,6 +17,7 @@ from isoscope.statistics.leave_one_out import jackknife
 METRICS = ("cosine", "euclidean")
 CORRELATIONS = ("spearman", "pearson")
 _ROWS = 2500  # of more rows, `measure` takes a random sample: distances of all pairs are held
+_EPS = 2**-52  # of float64
 _MIN_ROWS = 4  # with one left out, three pairs
 
 _metric = family("correspondence", needs=("vectors", "partners"), default=False)
@@ -29,7 +30,9 @@ _metric = family("correspondence", needs=("vectors", "partners"), default=False)
     invariances=("rotation", "scale"),
     paper="Kriegeskorte, Mur, Bandettini 2008, Representational similarity analysis",
     sentence="distances between items in the two spaces have a rank correlation of {value:.2f}",
-    error=lambda shelf: rsa_with_error(shelf.vectors, shelf.partners, sample=_ROWS, seed=shelf.seed)[1],
+    error=lambda shelf: correlate(
+        *paired_dissimilarities(shelf.vectors, shelf.partners, "cosine", "spearman", _ROWS, shelf.seed)
+    )[1],
 )
 def rsa(
     X: Any,
@@ -46,8 +49,8 @@ def rsa(
 
     Range [−1, 1]; high means that the same items are far apart in both, and 0 that the spaces have nothing
     in common. Unchanged by rotation and scale of either space, and by a shift where the metric is
-    "euclidean". Rows that are zero in either space have no cosine and are left out. Paper: Kriegeskorte et
-    al. 2008.
+    "euclidean". Distances that differ by no more than the rounding of float64 are equal, and share a rank.
+    Rows that are zero in either space have no cosine and are left out. Paper: Kriegeskorte et al. 2008.
 
     Args:
         X, Y: (n, d) and (n, e) vectors of the same items.
@@ -59,27 +62,23 @@ def rsa(
     >>> rsa([[0.0], [1.0], [3.0], [7.0]], [[0.0], [2.0], [6.0], [14.0]], metric="euclidean")
     1.0
     """
-    return rsa_with_error(X, Y, metric=metric, correlation=correlation, sample=sample, seed=seed)[0]
+    return correlate(*paired_dissimilarities(X, Y, metric, correlation, sample, seed))[0]
 
 
-def rsa_with_error(
-    X: Any,
-    Y: Any,
-    *,
-    metric: str = "cosine",
-    correlation: str = "spearman",
-    sample: int | None = None,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Return `rsa` and its standard error, by a jackknife that leaves out each item with all its pairs."""
+def paired_dissimilarities(
+    X: Any, Y: Any, metric: str, correlation: str, sample: int | None, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Return the `dissimilarities` in both spaces of the items that `rsa` compares."""
     check_seed(seed)
+    check_choice("metric", metric, METRICS)
+    check_choice("correlation", correlation, CORRELATIONS)
     x, y = as_matrix(X).detach(), as_matrix(Y, name="Y").detach()
     if len(x) != len(y):
         raise ShapeError(
             f"has {len(y)} rows, and X has {len(x)}", argument="Y", wanted="the same items in the same order"
         )
-    if sample is not None and sample < _MIN_ROWS:
-        raise InputError(argument="sample", got=sample, wanted=f"at least {_MIN_ROWS} items")
+    if sample is not None:
+        check_whole("sample", sample, least=_MIN_ROWS)
     rows = torch.arange(len(x))
     if metric == "cosine":
         rows = rows[has_direction(x).cpu() & has_direction(y).cpu()]
@@ -91,25 +90,27 @@ def rsa_with_error(
     a, b = (
         dissimilarities(one[rows.to(one.device)], metric=metric, correlation=correlation) for one in (x, y)
     )
-    return correlate(a, b.to(a.device))
+    return a, b.to(a.device)
 
 
 def dissimilarities(rows: Tensor, *, metric: str, correlation: str) -> Tensor:
-    """Return (n, n) distances between rows, or their ranks, about the mean over pairs; 0 on the diagonal."""
-    if metric not in METRICS:
-        raise InputError(argument="metric", got=metric, wanted=f"one of {', '.join(map(repr, METRICS))}")
-    if correlation not in CORRELATIONS:
-        wanted = f"one of {', '.join(map(repr, CORRELATIONS))}"
-        raise InputError(argument="correlation", got=correlation, wanted=wanted)
-    n = len(rows)
+    """Return (n, n) distances between rows, or their ranks, about the mean over pairs; 0 on the diagonal.
+
+    Products and distances are taken in float64. Those that differ by no more than rounding have one rank.
+    """
+    check_choice("metric", metric, METRICS)
+    check_choice("correlation", correlation, CORRELATIONS)
+    (n, d), rows = rows.shape, rows.double()
     upper = torch.triu_indices(n, n, offset=1, device=rows.device)
     if metric == "cosine":
-        units = unit_rows(rows)[0].double()
+        units = unit_rows(rows)[0]
         values = 1 - (units @ units.T)[upper[0], upper[1]]
+        rounding = values.new_tensor((d + 8) * _EPS)  # a product of two unit vectors, twice
     else:
-        values = torch.pdist(rows.double())
+        values = torch.pdist(rows)
+        rounding = (d + 6) * _EPS * values.sort().values[1:] + 2 * _EPS * rows.norm(dim=1).max()
     if correlation == "spearman":
-        values = _ranks(values)
+        values = _ranks(values, rounding)
     square = values.new_zeros(n, n)
     square[upper[0], upper[1]] = values - values.mean()
     return square + square.T
@@ -134,10 +135,11 @@ def _pearson(sums: Tensor, n_pairs: float) -> Tensor:
     return (ab - a * b / n_pairs) / variances.sqrt()
 
 
-def _ranks(values: Tensor) -> Tensor:
-    """Return ranks from 0 on; equal values have their mean rank."""
+def _ranks(values: Tensor, rounding: Tensor) -> Tensor:
+    """Return ranks from 0 on; values no farther from the next one than rounding have their mean rank."""
     ordered, order = values.sort()
-    _, inverse, counts = torch.unique_consecutive(ordered, return_inverse=True, return_counts=True)
-    ends = counts.cumsum(0).double()
-    means = ends - (counts + 1) / 2
-    return torch.empty_like(values).scatter_(0, order, means[inverse])
+    places = torch.zeros(len(ordered), dtype=torch.int64, device=values.device)
+    places[1:] = (ordered.diff() > rounding).cumsum(0)
+    counts = torch.bincount(places)
+    means = counts.cumsum(0).double() - (counts + 1) / 2
+    return torch.empty_like(values).scatter_(0, order, means[places])

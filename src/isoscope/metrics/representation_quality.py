@@ -12,18 +12,19 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, UndefinedError, check_seed
 from isoscope.metrics.clusters import clustered
-from isoscope.metrics.isotropy import is_few
 from isoscope.metrics.manifold import twonn
 from isoscope.metrics.registry import ALL_INVARIANCES, family
-from isoscope.metrics.spectrum import fit_ranks, spectral_entropy, standing_eigenvalues
+from isoscope.metrics.spectrum import power_law, spectral_entropy
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.eigenvalue_noise import N_RANKS
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 from isoscope.tables import percent
 
 _LU_2023 = "Lu et al. 2023, Using representation expressiveness and learnability"
-_LAST_RANK = 100  # of the fit of α-ReQ, as in its authors' package
+_LEAST_ROWS = 2  # for each dimension, for a standard error of α-ReQ
+_FLAT = 0.3  # of α: of a flat spectrum, the bias that is seen is about half of α
 _DELTA = 1e-4  # Thilak et al. 2024, on the diagonal of the covariance within groups
 _EPSILON = 1e-7  # Thilak et al. 2024, added to the shares
 
@@ -38,6 +39,7 @@ _metric = family("quality", range=(0.0, math.inf), default=False)
     paper="Agrawal, Mondal, Ghosh, Richards 2022, α-ReQ",
     sentence="the spectrum decays like rank to the power −{value:.2f} (1 is best for transfer)",
     error=lambda shelf: _alpha_error(shelf),
+    error_needs=("eigenvalue_noise",),
     biased_by_rows=True,
 )
 def alpha_req(X: Any, *, first: int | None = None, last: int | None = None) -> float:
@@ -48,9 +50,10 @@ def alpha_req(X: Any, *, first: int | None = None, last: int | None = None) -> f
     `power_law_exponent` weights all ranks alike and goes on to rank 500. Range [0, ∞); near 1 the
     representations transfer best, higher ones have collapsed to few directions, lower ones have not
     compressed. Without limits: ranks 11 to 100 (or to the rank of the covariance) where the rank is 60 or
-    more, otherwise all. Its standard error is that of normal rows, where n ≥ 5d; with fewer rows the sample's
-    spectrum is steeper than the population's. Invariant to rotation, translation and one scale.
-    Paper: Agrawal et al. 2022, α-ReQ; weights after Stringer et al. 2019.
+    more, otherwise all; to 100 as in its authors' package. A sample's spectrum is steeper than the
+    population's. The standard error, given where n ≥ 2d, includes this bias and holds for rows of any
+    distribution; it is withheld where the bias could be all of α. Invariant to rotation, translation and one
+    scale. Paper: Agrawal et al. 2022, α-ReQ; weights after Stringer et al. 2019.
 
     Args:
         X: (n, d) vectors in any array, or Moments.
@@ -61,8 +64,7 @@ def alpha_req(X: Any, *, first: int | None = None, last: int | None = None) -> f
     >>> round(alpha_req(X), 12)  # λ_2 = λ_1/4 = λ_1·2^−2
     2.0
     """
-    values, slope = _alpha_fit(X, first, last)
-    return max(0.0, float(slope @ values.log()))
+    return power_law(X, "alpha_req", first, last, most=N_RANKS, by_rank=True)[0]
 
 
 @_metric(
@@ -186,24 +188,32 @@ def clid(X: Any, *, n_clusters: int | None = None, seed: int = 0) -> float:
     return _learnability(units, n_clusters, seed) + twonn(units) / units.shape[1]
 
 
-def _alpha_fit(X: Any, first: int | None, last: int | None) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues fitted, and what their logarithms are multiplied by to give α."""
-    _, values = standing_eigenvalues(X, "alpha_req")
-    first, last = fit_ranks("alpha_req", len(values), first, last, most=_LAST_RANK)
-    ranks = torch.arange(first, last + 1, dtype=values.dtype, device=values.device)
-    weights = 1 / ranks
-    x = ranks.log()
-    x = x - (weights @ x) / weights.sum()
-    return values[first - 1 : last], -weights * x / (weights @ x.square())
-
-
 def _alpha_error(shelf: Statistics) -> float:
-    """Return the standard error of α for normal rows: log λ_i has the variance 2/(n − 1)."""
-    n, d = shelf.moments.count, shelf.moments.n_dims
-    if is_few(n, d):
-        raise UndefinedError(f"the standard error of alpha_req needs n ≥ 5d; n is {n:g} and d is {d}")
-    _, slope = _alpha_fit(shelf.moments, None, None)
-    return math.sqrt(2 / (n - 1) * float(slope @ slope))
+    """Return the root of the variance of α over samples plus the square of its bias.
+
+    The influence of each row gives the variance. The variances λ of a sample are spread more widely than
+    those of the population, by Lawley's first term (1956): log λ_k by Σ_{j≠k} λ_j/(λ_k − λ_j)/n. Of a flat
+    spectrum it sees half of the bias, so that a bias of this share of α tells no decay from none.
+    """
+    moments = shelf.moments
+    n, d = float(moments.count), moments.n_dims
+    if n < _LEAST_ROWS * d:
+        raise UndefinedError(
+            f"the standard error of alpha_req needs n ≥ {_LEAST_ROWS}d; n is {n:g} and d is {d}"
+        )
+    alpha, slope, fitted = power_law(moments, "alpha_req", None, None, most=N_RANKS, by_rank=True)
+    values = moments.eigenvalues.detach()
+    gaps = values[fitted, None] - values
+    shifts = torch.where(gaps == 0, 0.0, values / torch.where(gaps == 0, 1.0, gaps)).sum(dim=1) / n
+    bias = float(slope @ shifts)
+    if not abs(bias) < _FLAT * alpha:
+        raise UndefinedError(
+            f"the standard error of alpha_req is withheld: the bias of few rows, {bias:.2g}, hides whether "
+            "the spectrum decays; add rows"
+        )
+    of_all = torch.nn.functional.pad(slope, (fitted.start, 0))
+    variance = shelf.eigenvalue_noise.log_variance(of_all, values[: fitted.stop], n)
+    return math.sqrt(variance + bias**2)
 
 
 def _directions(X: Any, name: str) -> Tensor:

@@ -237,15 +237,28 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
     >>> round(power_law_exponent(X), 12)  # λ_2 = λ_1/4 = λ_1·2^−2
     2.0
     """
-    _, values = standing_eigenvalues(X, "power_law_exponent")
-    first, last = fit_ranks("power_law_exponent", len(values), first, last, most=_LAST_RANK)
-    x = torch.arange(first, last + 1, dtype=values.dtype, device=values.device).log()
-    x = x - x.mean()
-    slope = (x @ values[first - 1 : last].log()) / (x @ x)
-    return max(0.0, -float(slope))
+    return power_law(X, "power_law_exponent", first, last, most=_LAST_RANK)[0]
 
 
-def fit_ranks(name: str, rank: int, first: int | None, last: int | None, *, most: int) -> tuple[int, int]:
+def power_law(
+    X: Any, name: str, first: int | None, last: int | None, *, most: int, by_rank: bool = False
+) -> tuple[float, Tensor, slice]:
+    """Return the decay α of log λ on log rank, what it multiplies each log λ by, and the ranks of the fit.
+
+    most: the last rank without limits; by_rank: whether rank i has the weight 1/i, in place of 1.
+    """
+    _, values = standing_eigenvalues(X, name)
+    first, last = _fit_ranks(name, len(values), first, last, most=most)
+    ranks = torch.arange(first, last + 1, dtype=values.dtype, device=values.device)
+    weights = 1 / ranks if by_rank else torch.ones_like(ranks)
+    x = ranks.log()
+    x = x - (weights @ x) / weights.sum()
+    slope = -weights * x / (weights @ x.square())
+    fitted = slice(first - 1, last)
+    return max(0.0, float(slope @ values[fitted].log())), slope, fitted
+
+
+def _fit_ranks(name: str, rank: int, first: int | None, last: int | None, *, most: int) -> tuple[int, int]:
     """Return the first and last rank of a fit, counted from 1: as asked for, or those of a usual spectrum."""
     first = first if first is not None else (_FIRST_RANK if rank >= _MANY_RANKS else 1)
     last = last if last is not None else (min(most, rank) if rank >= _MANY_RANKS else rank)
