@@ -22,7 +22,8 @@ from isoscope.cli import app
 # follow scikit-learn, torch and transformers.
 NAMES = set((Path(__file__).parent / "argument_names.txt").read_text().split())
 OF_COMMANDS = {
-    "atlas", "csv", "data", "fit", "gate", "json", "load", "max_train", "multi_label", "output",
+    "atlas", "csv", "data", "figure", "fit", "gate", "json", "keep", "load", "max_train", "multi_label",
+    "output",
     "pair_column", "plan", "plugin", "projection", "root", "save", "task", "top", "zca",
 }  # fmt: skip
 DEFAULTS = {
@@ -49,6 +50,8 @@ FLAGS = {
     "n_components": "--components",
     "n_dimensions": "--dimensions",
     "n_moved": "--moved",
+    "n_permutations": "--permutations",
+    "n_texts": "--show",
     "silhouette_tolerance": "--tolerance",
     "test": "--held-out",
 }

@@ -45,6 +45,11 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "load_correction",
         "save_correction",
     ),
+    "drift": (
+        "Snapshot",
+        "drift",
+        "drift_over_time",
+    ),
     "engine.measure": ("measure",),
     "engine.readings": (
         "Reading",

@@ -25,6 +25,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "mcp": (),
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
+    "drift": ("v.npy", "v.npy", "--permutations", "0"),
     "advise": (*OWN, "--corrections", "center"),
     "report": OWN,
     "frontier": OWN,
@@ -46,7 +47,7 @@ METHODS = {
 # long runs, whose options are held to the empty value alone here
 RUNS = {"reproduce", "train", "finetune", "contrast"}
 # what any text is right for: names of files to write, titles
-NAMES = {"--checkpoint", "--figures", "--output", "--save", "--title"}
+NAMES = {"--checkpoint", "--figure", "--figures", "--keep", "--output", "--save", "--title"}
 
 
 def options(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

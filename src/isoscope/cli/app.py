@@ -21,11 +21,13 @@ from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
 _PANELS = {  # of the help; commands of no panel come last
-    "Vectors in a file": ("look", "measure", "compare", "correct", "advise", "report", "frontier", "export"),
+    "Vectors in a file": (
+        "look", "measure", "compare", "drift", "correct", "advise", "report", "frontier", "export",
+    ),
     "Models and texts": ("encode", "layers"),
     "Training": ("train", "finetune", "contrast"),
     "More": ("metrics", "cite", "mcp"),
-}
+}  # fmt: skip
 _FIRST = tuple(name for names in _PANELS.values() for name in names)
 _NO_COMMANDS = {"app", "commands", "corpora", "inputs", "mcp_server", "options", "usage"}
 REPRODUCE = "reproduce"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_choice
 from isoscope.metrics.registry import registered
 from isoscope.printable import close_names, printable
 from isoscope.results import plain
@@ -98,24 +98,39 @@ class GateResult:
         return result if self.slice is None else {**result, "slice": self.slice}
 
 
-def parse_gates(texts: Iterable[str]) -> list[Gate]:
+def parse_gates(texts: Iterable[str], names: Sequence[str] = ()) -> list[Gate]:
     """Return gates from their texts.
+
+    Args:
+        texts: such as "isoscore>=0.1".
+        names: what the gates may be on; by default metrics, their differences, and correspondences.
 
     >>> [str(gate) for gate in parse_gates(["isoscore >= 0.1", "delta:mean_cosine<0", "cka>=.9"])]
     ['isoscore>=0.1', 'delta:mean_cosine<0', 'cka>=0.9']
     """
-    return [_parsed(text) for text in texts]
+    return [_of_names(text, names) if names else _parsed(text) for text in texts]
 
 
-def _parsed(text: str) -> Gate:
+def _matched(text: str, examples: str) -> re.Match[str]:
     match = _GATE.fullmatch(text)
     if match is None or not math.isfinite(float(match["bound"])):
         raise InputError(
             argument="gate",
             got=text,
             wanted="NAME>=NUMBER, with >=, <=, > or <",
-            hint='for example "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"',
+            hint=f"for example {examples}",
         )
+    return match
+
+
+def _of_names(text: str, names: Sequence[str]) -> Gate:
+    match = _matched(text, f'"{names[0]}<=0.1"')
+    check_choice("gate", match["name"], names)
+    return Gate(match["name"], match["sign"], float(match["bound"]))
+
+
+def _parsed(text: str) -> Gate:
+    match = _matched(text, '"isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"')
     name = match["name"].replace(" ", "")
     asked = name.removeprefix(WORST).removeprefix(DELTA)
     quantity = METRICS_OF_BOTH.get(asked, asked)

@@ -126,6 +126,7 @@ from isoscope.metrics.spectrum import (
     rankme,
     stable_rank,
 )
+from isoscope.metrics.two_samples import covariance_change, mean_shift, spread_change
 
 silhouette, calinski_harabasz, davies_bouldin = (
     silhouette_score,
@@ -171,6 +172,7 @@ __all__ = [
     "cluster_learnability",
     "condition_number",
     "correlation_dimension",
+    "covariance_change",
     "davies_bouldin",
     "davies_bouldin_score",
     "dimension_contributions",
@@ -208,6 +210,7 @@ __all__ = [
     "linear_probe_accuracy",
     "mean_cosine",
     "mean_norm",
+    "mean_shift",
     "metric",
     "modality_gap",
     "nc1",
@@ -251,6 +254,7 @@ __all__ = [
     "silhouette_score",
     "silhouette_squared",
     "sink_thresholds",
+    "spread_change",
     "stable_rank",
     "top_dimension_share",
     "triplet_bound",
