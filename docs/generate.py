@@ -137,6 +137,7 @@ API = {
         "isoscope.metrics.dissimilarity",
         "isoscope.metrics.modalities",
     ),
+    "Drift": ("isoscope.drift", "isoscope.metrics.two_samples"),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Corrections": ("isoscope.corrections",),
     "Contextual": (

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.comparison import separability
 from isoscope.comparison.similarity import similarity_matrix
 from isoscope.corrections.correct import GEOMETRY, CorrectedFile
 from isoscope.engine.plan import plan
@@ -118,6 +119,14 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         notes=(HOSTILE,),
     ),
     "FrontierPosition": lambda: iso.frontier_position(SPACE, LABELS, debias=True),
+    "Drift": lambda: iso.drift(
+        SPACE, SPACE[:, ::-1] ** 3, texts=([HOSTILE] * len(SPACE),) * 2, progress=False
+    ),
+    "DriftOverTime": lambda: iso.drift_over_time(
+        SPACE, ["2024-05-01", "2024-05-08"] * (len(SPACE) // 2), n_permutations=19, progress=False
+    ),
+    "Separability": lambda: separability(SPACE, SPACE + 1),
+    "Snapshot": lambda: iso.Snapshot.of(SPACE, texts=[HOSTILE] * len(SPACE)),
     "LayerComparison": lambda: iso.models.LayerComparison(profile(), profile(), {HOSTILE: 0.2, "b": -0.1}),
     "LayerProfile": profile,
     "LayerTrajectory": lambda: LayerTrajectory({HOSTILE: profile(), "step 2": profile()}),

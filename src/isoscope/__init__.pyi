@@ -26,6 +26,9 @@ from isoscope.corrections import Standardize as Standardize
 from isoscope.corrections import Whiten as Whiten
 from isoscope.corrections import load_correction as load_correction
 from isoscope.corrections import save_correction as save_correction
+from isoscope.drift import Snapshot as Snapshot
+from isoscope.drift import drift as drift
+from isoscope.drift import drift_over_time as drift_over_time
 from isoscope.engine.measure import measure as measure
 from isoscope.engine.readings import Reading as Reading
 from isoscope.engine.readings import Readings as Readings

@@ -10,7 +10,7 @@ import typer
 from isoscope.cli.commands import FAILED, drawn, present
 from isoscope.cli.compare import TwoInputs
 from isoscope.cli.options import Json, JsonOutput, Seed, Texts, written_file
-from isoscope.errors import InputError, Setting
+from isoscope.errors import InputError, Setting, check_choice
 from isoscope.io.targets import check_folder
 
 
@@ -130,6 +130,8 @@ def drift(
         )
     if gate and b is None:
         raise InputError("needs A and B", argument="gate")
+    check_choice("every", every, ("day", "week", "month", "quarter", "year"))
+    check_choice("against", against, ("first", "previous"))
     from isoscope.comparison import parse_gates
     from isoscope.drift import Snapshot, drift_over_time
     from isoscope.drift import drift as drift_of

@@ -98,17 +98,17 @@ class GateResult:
         return result if self.slice is None else {**result, "slice": self.slice}
 
 
-def parse_gates(texts: Iterable[str], names: Sequence[str] = ()) -> list[Gate]:
+def parse_gates(texts: Iterable[str], metrics: Sequence[str] = ()) -> list[Gate]:
     """Return gates from their texts.
 
     Args:
         texts: such as "isoscore>=0.1".
-        names: what the gates may be on; by default metrics, their differences, and correspondences.
+        metrics: what the gates may be on; by default metrics, their differences, and correspondences.
 
     >>> [str(gate) for gate in parse_gates(["isoscore >= 0.1", "delta:mean_cosine<0", "cka>=.9"])]
     ['isoscore>=0.1', 'delta:mean_cosine<0', 'cka>=0.9']
     """
-    return [_of_names(text, names) if names else _parsed(text) for text in texts]
+    return [_of_names(text, metrics) if metrics else _parsed(text) for text in texts]
 
 
 def _matched(text: str, examples: str) -> re.Match[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix
+from isoscope.arrays import as_matrix, working_dtype
 from isoscope.clustering import kmeans
 from isoscope.errors import ShapeError, UndefinedError, check_seed, check_whole
 from isoscope.kernels.precision import full_precision
@@ -118,7 +118,7 @@ def separability(
     is_y = torch.cat([torch.zeros(len(x), dtype=torch.bool), torch.ones(len(y), dtype=torch.bool)])
     order = torch.randperm(len(is_y), generator=generator)  # ties in a fold are in random order
     rows = features(torch.cat([x, y.to(x.device, x.dtype)])[order.to(x.device)], seed=seed)
-    folds = _Folds(rows, is_y[order])
+    folds = _Folds(rows.to(working_dtype(x.dtype)), is_y[order])
     scores = folds.scores(folds.is_y[:, None])[:, 0]
     area, difference = folds.delong(scores), folds.differing(scores)
     ordered = torch.empty(len(is_y), dtype=torch.float64)
@@ -189,7 +189,7 @@ class _Folds:
         for own in (is_y, ~is_y):
             fold[own] = torch.arange(int(own.sum())) % _N_FOLDS
         self.places = [(fold == number).nonzero().flatten() for number in range(_N_FOLDS)]
-        self.rows = [rows[place.to(rows.device)].float() for place in self.places]
+        self.rows = [rows[place.to(rows.device)] for place in self.places]
         self.totals = [part.sum(dim=0) for part in self.rows]
         self.is_y = is_y
 

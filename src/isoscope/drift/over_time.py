@@ -14,11 +14,12 @@ from isoscope.drift.drift import N_PERMUTATIONS, TOLERATE, compare_snapshots
 from isoscope.drift.result import Drift
 from isoscope.drift.snapshot import SAMPLE, Snapshot
 from isoscope.drift.windows import windows_of
-from isoscope.engine.kept import sliced_shelf_of
+from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.readings import Readings, View
 from isoscope.engine.sliced_measurement import shown_p_value
 from isoscope.engine.slices import holm
 from isoscope.errors import InputError, check_choice
+from isoscope.labels import as_labels
 from isoscope.progress import Bar
 from isoscope.tables import Cell, Grid, percent, span
 
@@ -193,9 +194,17 @@ def drift_over_time(
     ['unclear', 'above']
     """
     check_choice("against", against, AGAINST)
-    by = date if isinstance(date, str) else {"date": date}
-    shelf, days, _ = sliced_shelf_of(X, by, seed=seed, vectors=vectors, device=device, texts=texts)
-    assert days is not None  # the slices that were asked for
+    shelf = shelf_of(
+        X,
+        seed=seed,
+        vectors=vectors,
+        device=device,
+        texts=texts,
+        apart=[date] if isinstance(date, str) else (),
+    )
+    also = [texts] if isinstance(texts, str) else []
+    values = rows_of(X, date, "date", vectors=vectors, apart=also)
+    days = as_labels(values, n=len(shelf.space), name="date")
     names = windows_of(days.names, every)
     order = sorted(set(names))
     places = torch.tensor([order.index(name) for name in names])[days.codes.cpu()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from isoscope.errors import ShapeError, UndefinedError
@@ -54,11 +55,12 @@ def mean_shift(X: Any, Y: Any) -> Estimate:
     whole = squared_distance + 2 * variance
     by_distance, by_variance = 2 * variance / whole**2, -2 * squared_distance / whole**2
     along = 4 * (step @ first.times(step) / n**2 + step @ second.times(step) / m**2)
-    noise = 2 * _squared_noise(first, second)  # of D where the means are equal
+    noise = 2 * _squared_noise(first, second)  # of D where the means are equal; `along` has it twice
+    of_distance = torch.maximum(along - noise, noise)
     both = 2 * step @ (first.cubic / n**2 - second.cubic / m**2)
     of_variance = _trace_variance(first) + _trace_variance(second)
     squared = (
-        by_distance**2 * (along + noise) + 2 * by_distance * by_variance * both + by_variance**2 * of_variance
+        by_distance**2 * of_distance + 2 * by_distance * by_variance * both + by_variance**2 * of_variance
     )
     return Estimate(float(squared_distance / whole), math.sqrt(max(float(squared), 0.0)))
 
@@ -132,10 +134,14 @@ def _trace_variance(moments: Moments) -> Tensor:
 
 
 def _squared_noise(first: Moments, second: Moments) -> Tensor:
-    """Return tr (S/n + T/m)²."""
+    """Return tr (S/n + T/m)², the squares without bias where there are rows enough."""
     n, m = first.count, second.count
-    of_first, of_second = first.squared_frobenius / n**4, second.squared_frobenius / m**4
-    return of_first + of_second + 2 * (first.scatter * second.scatter).sum() / (n * m) ** 2
+    squares = [
+        (_squared_covariance(one) if one.count >= _FEWEST else one.squared_frobenius / one.count**2)
+        / one.count**2
+        for one in (first, second)
+    ]
+    return sum(squares, 2 * (first.scatter * second.scatter).sum() / (n * m) ** 2).clamp(min=0)
 
 
 def _squared_covariance(moments: Moments) -> Tensor:
