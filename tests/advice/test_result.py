@@ -28,7 +28,7 @@ def test_p_values_are_adjusted_over_the_corrections_of_a_task(rng: np.random.Gen
     base = rng.normal(size=10).tolist()
     scores = {name: (np.array(base) + 0.1 * rng.normal(size=10) + shift).tolist() for name, shift in
               (("a", 0.15), ("b", 0.1), ("c", 0.0))}  # fmt: skip
-    found = _judged("knn", {"none": base, **scores, "d": "no rank"}, 100, 5)
+    found = _judged("knn", {"none": base, **scores, "d": "no rank"}, 100, 0.25)
     gains = [
         gain([x - y for x, y in zip(one, base, strict=True)], test_share=0.25) for one in scores.values()
     ]

@@ -15,17 +15,22 @@ from isoscope.advice.candidates import NONE, chosen_corrections
 from isoscope.advice.outcomes import Outcome, TaskAdvice, recommended
 from isoscope.advice.pairs import as_pairs
 from isoscope.advice.result import Advice
-from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
+from isoscope.advice.search import try_search
+from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, SEARCH_TASK, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
 from isoscope.advice.validation import gain
+from isoscope.engine.inputs import as_input
 from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.measure import values
 from isoscope.engine.slices import holm
-from isoscope.errors import InputError, LabelError, check_seed
+from isoscope.errors import InputError, LabelError, Setting, check_seed
 from isoscope.io.pair_files import FilePairs, read_scored_pairs
 from isoscope.labels import Labels, as_clusters, as_labels
+from isoscope.measurement import Measurement
 from isoscope.printable import printable
 from isoscope.progress import Bar
+from isoscope.queries import Queries, as_queries
+from isoscope.queries.opened import columns_of
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
@@ -33,6 +38,9 @@ MAX_ROWS, MAX_PAIRS = 2000, 3000
 GEOMETRY = ("isoscore", "mean_cosine", "effective_rank")  # shown for every correction
 _MAX_REPEATS = 1000
 _PAIRS_A_FOLD = 4  # the fewest that can be ranked
+_HELD_OUT = (
+    "retrieval searches held-out rows of a sample for one another; pass queries to test a search of all rows"
+)
 _SHARED = (
     "many pairs share rows: corrections were fitted on vectors (never scores) of rows that they were tested "
     "on, and the intervals are too narrow"
@@ -44,6 +52,9 @@ def advise(
     labels: Any = None,
     *,
     pairs: Any = None,
+    queries: Any = None,
+    relevance: Any = None,
+    ids: str | None = None,
     corrections: Iterable[str] | Mapping[str, Any] | None = None,
     tasks: Iterable[str] | None = None,
     folds: int = 5,
@@ -68,10 +79,15 @@ def advise(
         labels: one label for each row, or the name of a column of X or of a file; for the tasks linear probe,
             nearest neighbours, clustering and retrieval.
         pairs: (row, row, score) triples, or a file of them; for the task of ranking pairs by cosine.
+        queries: (m, d) queries, as any source, for the task of searching all rows of X by cosine. Here each
+            correction is fitted on all rows, and the gain is the mean over queries.
+        relevance: which rows are relevant to a query: a column that X and the queries have (or "a=b"), a file
+            of pairs, or (query row, row) pairs.
+        ids: the column of X and of the queries that pairs in a file name; by default they name rows.
         corrections: the names of the corrections to try, or your own transformers by name; all by default.
-        tasks: the names of the tasks; by default all that labels and pairs allow.
+        tasks: the names of the tasks; by default all that labels, pairs and queries allow.
         folds, repeats: the folds and repeats of the cross-validation.
-        max_rows, max_pairs: the most rows and pairs to use; more are sampled at random.
+        max_rows, max_pairs: the most rows (and queries) and pairs to use; more are sampled at random.
         seed: the seed of samples, folds and k-means.
         progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several.
@@ -95,6 +111,7 @@ def advise(
     if repeats > _MAX_REPEATS:
         raise InputError(argument="repeats", got=repeats, wanted=f"at most {_MAX_REPEATS:,}")
     apart = [labels] if isinstance(labels, str) else []
+    apart += [side[1] for side in columns_of(relevance, ids)]
     shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, apart=apart)
     if shelf.space.weights is not None:
         raise InputError(
@@ -105,7 +122,11 @@ def advise(
     n, d = matrix.shape
     coded = None if labels is None else as_labels(labels, n=n)
     scored = None if pairs is None else as_pairs(_from_file(pairs, shelf.space), n=n)
-    wanted = chosen_tasks(tasks, has_labels=coded is not None, has_pairs=scored is not None)
+    asked = _queries(X, queries, relevance, ids, shelf, vectors=vectors, apart=apart)
+    wanted = chosen_tasks(
+        tasks, has_labels=coded is not None, has_pairs=scored is not None, has_queries=asked is not None
+    )
+    test_share = 1 / (folds - 1)
     tried = chosen_corrections(corrections, min(n, max_rows), d)
     notes: list[str] = []
     with Bar(show=progress) as bar:
@@ -115,7 +136,8 @@ def advise(
             rows, codes = _some_rows(coded, max_rows, folds, seed, notes)
             label_tasks = _open_tasks(wanted, codes, folds, notes)
             scores = try_corrections(matrix[rows], codes, corrections=tried, tasks=label_tasks, **options)
-            advised += [_judged(task, scores[task], len(rows), folds) for task in label_tasks]
+            advised += [_judged(task, scores[task], len(rows), test_share) for task in label_tasks]
+            notes += [_HELD_OUT] if "retrieval" in label_tasks and asked is None else []
         if scored is not None and PAIR_TASK in wanted:
             some = drawn(len(scored), max_pairs, seed)
             if len(some) < _PAIRS_A_FOLD * folds:
@@ -131,7 +153,10 @@ def advise(
             )
             scores, are_shared = try_pairs(matrix, scored.some(some), corrections=tried, **options)
             notes += [_SHARED] if are_shared else []
-            advised.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), folds))
+            advised.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), test_share))
+        if asked is not None and SEARCH_TASK in wanted:
+            found = try_search(matrix, asked, corrections=tried, max_queries=max_rows, seed=seed, bar=bar)
+            advised.append(_judged(SEARCH_TASK, found, len(found[NONE]), test_share=0.0))
         bar.step("geometry")
         some = drawn(n, max(max_rows, 10 * d), seed)
         sample = shelf if len(some) == n else Statistics(Space(matrix[some]), seed=seed)
@@ -212,12 +237,35 @@ def _some_rows(labels: Labels, most: int, folds: int, seed: int, notes: list[str
     return rows, codes
 
 
-def _judged(task: str, scores: Mapping[str, list[float] | str], n_items: int, folds: int) -> TaskAdvice:
+def _queries(
+    X: Any,
+    queries: Any,
+    relevance: Any,
+    ids: str | None,
+    shelf: Statistics,
+    *,
+    vectors: str | None,
+    apart: list[str],
+) -> Queries | None:
+    """Return the queries of X, whose columns are read where the relevance names one."""
+    if queries is None:
+        for name, value in (("relevance", relevance), ("ids", ids)):
+            if value is not None:
+                raise InputError("needs queries", argument=name, hint=Setting("queries"))
+        return None
+    has_columns = columns_of(relevance, ids) and not isinstance(X, Measurement)
+    documents = as_input(X, vectors=vectors, apart=apart).source if has_columns else shelf.space
+    return as_queries(queries, documents, relevance=relevance, ids=ids, needed=True)
+
+
+def _judged(
+    task: str, scores: Mapping[str, list[float] | str], n_items: int, test_share: float
+) -> TaskAdvice:
     """Return the gains of all corrections on a task, with adjusted p-values."""
     base = scores[NONE]
     assert isinstance(base, list)
     gains = {
-        name: gain([a - b for a, b in zip(by_fold, base, strict=True)], test_share=1 / (folds - 1))
+        name: gain([a - b for a, b in zip(by_fold, base, strict=True)], test_share=test_share)
         for name, by_fold in scores.items()
         if name != NONE and isinstance(by_fold, list)
     }

@@ -148,24 +148,30 @@ LABEL_TASKS: dict[str, Callable[[LabelFold], float]] = {
     "retrieval": retrieval,
 }
 PAIR_TASK = "similarity"
+SEARCH_TASK = "search"
 SCORES = {
     "linear_probe": "accuracy of a logistic regression",
     "knn": f"accuracy of the {N_NEIGHBORS} nearest by cosine",
     "clustering": "V-measure of k-means",
     "retrieval": "mean average precision of held-out rows with the same label",
     PAIR_TASK: "Spearman's ρ of cosine and score",
+    SEARCH_TASK: "mean average precision of the queries among all documents",
 }
 
 
-def chosen_tasks(tasks: str | Iterable[str] | None, *, has_labels: bool, has_pairs: bool) -> list[str]:
-    """Return the tasks with these names, or all that labels and pairs allow."""
-    open_tasks = [*(LABEL_TASKS if has_labels else ()), *((PAIR_TASK,) if has_pairs else ())]
+def chosen_tasks(
+    tasks: str | Iterable[str] | None, *, has_labels: bool, has_pairs: bool, has_queries: bool = False
+) -> list[str]:
+    """Return the tasks with these names, or all that labels, pairs and queries allow."""
+    has = {"labels": has_labels, "pairs": has_pairs, "queries": has_queries}
+    open_tasks = [name for name in SCORES if has[_needs(name)]]
     if not open_tasks:
         raise InputError(
             "There is no task to test on",
             hint=[
                 Setting("labels", to="label the rows"),
                 Setting("pairs", to="give scored pairs of rows"),
+                Setting("queries", to="search the rows"),
             ],
         )
     if tasks is None:
@@ -174,9 +180,14 @@ def chosen_tasks(tasks: str | Iterable[str] | None, *, has_labels: bool, has_pai
     for name in names:
         check_choice("tasks", name, SCORES)
         if name not in open_tasks:
-            needed = "pairs" if name == PAIR_TASK else "labels"
+            needed = _needs(name)
             raise InputError(f"the task {name!r} needs {needed}", hint=Setting(needed))
     return [name for name in SCORES if name in names]
+
+
+def _needs(task: str) -> str:
+    """Return the argument that a task needs."""
+    return {PAIR_TASK: "pairs", SEARCH_TASK: "queries"}.get(task, "labels")
 
 
 def split_names(names: str | Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isoscope.cli.commands import present
-from isoscope.cli.inputs import InputOptions, notes_of
+from isoscope.cli.inputs import InputOptions, QueryOptions, notes_of
 from isoscope.cli.options import Json, JsonOutput, Labels, Seed, written_file
 from isoscope.errors import InputError, Setting
 from isoscope.io.targets import CORRECTION
@@ -46,7 +46,8 @@ def advise(
         typer.Option(
             "--tasks",
             "-t",
-            help="linear_probe, knn, clustering, retrieval, similarity. [default: all that are possible]",
+            help="linear_probe, knn, clustering, retrieval, similarity, search. "
+            "[default: all that are possible]",
             metavar="NAMES",
         ),
     ] = None,
@@ -81,6 +82,7 @@ def advise(
         ),
     ] = None,
     source: InputOptions,
+    asked: QueryOptions,
     seed: Seed = 0,
     output: JsonOutput = None,
     json: Json = False,
@@ -89,6 +91,7 @@ def advise(
 
     Each correction is fitted on training folds and scored on held-out rows. With labels the tasks are a
     linear probe, nearest neighbours, clustering and retrieval; with scored pairs the task is to rank them.
+    With queries the task is to search all rows of FILE, with each correction fitted on all of them.
     For each task the output has the gain of every correction with its interval, and the advice.
 
     **Examples**
@@ -99,6 +102,8 @@ def advise(
 
     Pairs of texts and a model: `isoscope advise --pairs sts.jsonl --model all-MiniLM-L6-v2`
 
+    Queries and the rows that answer them: `isoscope advise docs.npy --queries q.npy --relevance pairs.csv`
+
     One task, two corrections: `isoscope advise vectors.npy -l labels.txt -t retrieval -c center,whiten`
 
     Save the recommended correction: `isoscope advise vectors.npy -l labels.txt --save correction.safetensors`
@@ -107,24 +112,32 @@ def advise(
         raise InputError(
             "FILE is missing", hint="pass vectors or texts, or --pairs of texts with --model NAME"
         )
-    if labels is None and pairs is None:
-        both = [Setting("labels", to="label the rows"), Setting("pairs", to="give scored pairs of rows")]
-        raise InputError("There is no task to test corrections on", hint=both)
+    if labels is None and pairs is None and asked.queries is None:
+        any_of = [
+            Setting("labels", to="label the rows"),
+            Setting("pairs", to="give scored pairs of rows"),
+            Setting("queries", to="search the rows"),
+        ]
+        raise InputError("There is no task to test corrections on", hint=any_of)
     from isoscope.advice import advise as advise_space
     from isoscope.io.pair_files import read_scored_pairs
 
     scored = None if pairs is None else read_scored_pairs(pairs)
     if file is not None:
-        opened = source.open(file, labels=labels)
+        opened = source.open(file, labels=labels, by=asked.columns or None)
         space, notes = opened.load(), notes_of(opened)
+        queries = asked.open(opened, source)
     else:
         for name in {"labels": labels} if labels is not None else source.of_vectors():
             raise InputError("needs FILE, which is missing", argument=name)
         assert scored is not None
-        space, notes = _encoded(scored, source), []
+        if asked.queries is not None:
+            raise InputError("needs FILE, which is missing", argument="queries")
+        space, notes, queries = _encoded(scored, source), [], None
     advice = advise_space(
         space,
         pairs=scored,
+        queries=queries,
         tasks=tasks,
         corrections=corrections,
         folds=folds,

@@ -68,6 +68,8 @@ def as_queries(
         InputError: queries and documents differ in their dimensions, or the relevance in its rows.
     """
     if isinstance(queries, Queries):
+        if needed and queries.relevance is None:
+            raise _no_relevance()
         return queries
     by_name = isinstance(relevance, str | os.PathLike)
     sides = _sides(os.fspath(relevance)) if by_name and not _is_pairs(relevance) else None
@@ -81,11 +83,7 @@ def as_queries(
             hint="encode both with the same model",
         )
     if relevance is None and needed:
-        raise InputError(
-            "is missing",
-            argument="relevance",
-            wanted="a column that queries and documents share, or a file of pairs",
-        )
+        raise _no_relevance()
     known: Relevance | None = None
     if isinstance(relevance, Relevance):
         known = relevance
@@ -145,6 +143,14 @@ def _column(source: Source, name: str) -> Sequence[Any]:
             hint='where they are called differently, "a=b": a of the queries, b of the documents',
         )
     return source.column(name)
+
+
+def _no_relevance() -> InputError:
+    return InputError(
+        "is missing",
+        argument="relevance",
+        wanted="a column that queries and documents share, or a file of pairs",
+    )
 
 
 def _count(documents: Source) -> int:
