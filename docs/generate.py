@@ -139,6 +139,7 @@ API = {
     ),
     "Drift": ("isoscope.drift", "isoscope.metrics.two_samples"),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
+    "Compression": ("isoscope.compression",),
     "Corrections": ("isoscope.corrections",),
     "Contextual": (
         "isoscope.metrics.cluster_adjusted",

@@ -35,7 +35,7 @@ NO_RESULTS = {
     "Directions", "Gain", "Gate", "GateResult", "GroupDirections", "GroupMoments", "InputModel",
     "KernelAlignment", "LabelPart", "Labels", "LanguageModel", "Metric", "Moments", "MovedLabel", "MovedRow",
     "Neighbors", "Outcome", "Reading", "Separation", "SliceChange", "SliceOverlap", "Space", "TaskAdvice",
-    "TokenRows", "TokenStates", "TradeOffPoint",
+    "Compressed", "TokenRows", "TokenStates", "TradeOffPoint",
 }  # fmt: skip
 
 
@@ -106,6 +106,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ClusterAdjustedSimilarities": lambda: iso.metrics.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
     "Clustering": lambda: iso.kmeans(SPACE, 3),
     "Comparison": lambda: iso.compare(SPACE, SPACE[:, ::-1] ** 3, labels=LABELS, progress=False),
+    "Compression": lambda: iso.compress(
+        iso.Space(SPACE, labels=LABELS, name=HOSTILE), methods=["int8", "pq:5"], k=3, progress=False
+    ),
     "Contrasted": lambda: trained(iso.training.Contrasted),
     "CorrectedFile": corrected,
     "Correlation": lambda: trajectory().correlation(),

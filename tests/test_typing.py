@@ -25,6 +25,7 @@ assert_type(iso.measure("vectors.npy", labels="topic")["isoscore"], float | None
 assert_type(iso.metrics.dunn_index(X, labels), float)
 assert_type(iso.compare(X, X), iso.Comparison)
 assert_type(iso.advise(X, labels=labels), iso.Advice)
+assert_type(iso.compress(X), iso.compression.Compression)
 assert_type(iso.report(X, labels=labels), iso.Report)
 assert_type(iso.layers("folder", ["a text"]), iso.LayerProfile)
 assert_type(iso.train_embeddings(X, labels), iso.Trajectory)

@@ -35,6 +35,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "Comparison",
         "compare",
     ),
+    "compression": ("compress",),
     "corrections": (
         "AllButTheTop",
         "Center",
@@ -272,6 +273,7 @@ _MODULES = (
     "advice",
     "clustering",
     "comparison",
+    "compression",
     "corrections",
     "io",
     "losses",

@@ -2,6 +2,7 @@
 from isoscope import advice as advice
 from isoscope import clustering as clustering
 from isoscope import comparison as comparison
+from isoscope import compression as compression
 from isoscope import corrections as corrections
 from isoscope import io as io
 from isoscope import losses as losses
@@ -18,6 +19,7 @@ from isoscope.citations import cite as cite
 from isoscope.clustering import kmeans as kmeans
 from isoscope.comparison import Comparison as Comparison
 from isoscope.comparison import compare as compare
+from isoscope.compression import compress as compress
 from isoscope.corrections import AllButTheTop as AllButTheTop
 from isoscope.corrections import Center as Center
 from isoscope.corrections import Chain as Chain

@@ -1,5 +1,6 @@
 """Plots for papers: each draws on the matplotlib Axes it is given, or on new ones, and returns them."""
 
+from isoscope.compression.figure import plot_compression
 from isoscope.models.layers.layer_figure import plot_layers
 from isoscope.report.plots import (
     plot_cosines,
@@ -15,6 +16,7 @@ from isoscope.training.frontier_figure import plot_against_frontier
 
 __all__ = [
     "plot_against_frontier",
+    "plot_compression",
     "plot_cosines",
     "plot_dimension_scales",
     "plot_dimensions",

@@ -65,6 +65,7 @@ COMMANDS = {
     "compare": ("compare", PLAIN, "plain.npy", "-m", "isoscore", "--gate", "overlap>=0.1"),
     "compare, labels": ("compare", "t.parquet", *LABELS, "-m", "isoscore"),
     "advise": ("advise", *LABELS, "--corrections", "center"),
+    "compress": ("compress", *LABELS, "--methods", "int8", "-k", "2", "--figure", "f\x1b[31;5m.png"),
     "report": ("report", *LABELS, "-o", "p\x1b[31;5m.html", "--title", EVIL),
     "report, figures": ("report", *LABELS, "-o", "p.html", "--figures", "f\x1b[31;5m"),
     "frontier": ("frontier", *LABELS, "-o", "f\x1b[31;5m.png"),

@@ -24,6 +24,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "export": ("v.npy", "--atlas", "o.parquet"),
     "mcp": (),
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
+    "compress": ("v.npy", "--methods", "int8"),
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
     "drift": ("v.npy", "v.npy", "--permutations", "0"),
     "advise": (*OWN, "--corrections", "center"),

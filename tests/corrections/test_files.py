@@ -26,6 +26,10 @@ EACH = [
     iso.Whiten(3, 0.5, method="zca", regularization=0.1),
     iso.corrections.RemoveDimensions(dimensions=(1, 4), zero=True),
     iso.corrections.ClusterCenter(3, seed=1),
+    iso.corrections.Truncate(3),
+    iso.corrections.ScalarQuantizer(4),
+    iso.corrections.HalfPrecision(),
+    iso.corrections.SignQuantizer(asymmetric=True),
     iso.corrections.ClusterwiseAllButTheTop(2, 1),
     iso.Chain([iso.Whiten(3), iso.Chain([iso.Standardize(), iso.Normalize()])]),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from isoscope.advice.candidates import NONE, chosen_corrections
 from isoscope.advice.outcomes import Outcome, TaskAdvice, recommended
-from isoscope.advice.pairs import as_pairs
+from isoscope.advice.pairs import as_pairs, as_rows
 from isoscope.advice.result import Advice
 from isoscope.advice.search import try_search
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, SEARCH_TASK, chosen_tasks
@@ -24,7 +23,6 @@ from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.measure import values
 from isoscope.engine.slices import holm
 from isoscope.errors import InputError, LabelError, Setting, check_seed
-from isoscope.io.pair_files import FilePairs, read_scored_pairs
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.measurement import Measurement
 from isoscope.printable import printable
@@ -121,7 +119,7 @@ def advise(
     matrix = shelf.space.vectors.cpu()
     n, d = matrix.shape
     coded = None if labels is None else as_labels(labels, n=n)
-    scored = None if pairs is None else as_pairs(_from_file(pairs, shelf.space), n=n)
+    scored = None if pairs is None else as_pairs(as_rows(pairs, shelf.space.texts), n=n)
     asked = _queries(X, queries, relevance, ids, shelf, vectors=vectors, apart=apart)
     wanted = chosen_tasks(
         tasks, has_labels=coded is not None, has_pairs=scored is not None, has_queries=asked is not None
@@ -179,29 +177,6 @@ def advise(
         seconds=time.perf_counter() - began,
         fitted=fitted,
     )
-
-
-def _from_file(pairs: Any, space: Space) -> Any:
-    """Return pairs as they are given, or those of a file: its texts are looked up among those of the rows."""
-    if not isinstance(pairs, str | os.PathLike | FilePairs):
-        return pairs
-    scored = pairs if isinstance(pairs, FilePairs) else read_scored_pairs(pairs)
-    firsts, seconds = scored.firsts, scored.seconds
-    if not scored.are_rows:
-        if space.texts is None:
-            raise InputError(
-                "has texts, and X has only vectors",
-                argument="pairs",
-                hint="name rows by their numbers, from 0",
-            )
-        places = {text: row for row, text in enumerate(space.texts)}
-        if absent := [text for text in scored.texts if text not in places]:
-            raise InputError(
-                f"has {len(absent)} texts that X does not have, the first is {absent[0]!r:.60}",
-                argument="pairs",
-            )
-        firsts, seconds = ([places[text] for text in texts] for texts in (firsts, seconds))
-    return list(zip(firsts, seconds, scored.scores, strict=True))
 
 
 def _open_tasks(wanted: list[str], codes: Tensor, folds: int, notes: list[str]) -> list[str]:

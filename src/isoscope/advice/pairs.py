@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import InputError, ShapeError
+from isoscope.io.pair_files import FilePairs, read_scored_pairs
 
 MIN_PAIRS = 20
 
@@ -79,3 +82,26 @@ def as_pairs(pairs: Any, *, n: int) -> Pairs:
         raise InputError(f"must have different scores, got {scores[0]:g} for all", argument="pairs")
     first, second = (torch.from_numpy(rows[:, column].astype(np.int64)) for column in (0, 1))
     return Pairs(first, second, torch.from_numpy(scores))
+
+
+def as_rows(pairs: Any, texts: Sequence[str] | None) -> Any:
+    """Return pairs as they are given, or those of a file: its texts are looked up among those of the rows."""
+    if not isinstance(pairs, str | os.PathLike | FilePairs):
+        return pairs
+    scored = pairs if isinstance(pairs, FilePairs) else read_scored_pairs(pairs)
+    firsts, seconds = scored.firsts, scored.seconds
+    if not scored.are_rows:
+        if texts is None:
+            raise InputError(
+                "has texts, and X has only vectors",
+                argument="pairs",
+                hint="name rows by their numbers, from 0",
+            )
+        places = {text: row for row, text in enumerate(texts)}
+        if absent := [text for text in scored.texts if text not in places]:
+            raise InputError(
+                f"has {len(absent)} texts that X does not have, the first is {absent[0]!r:.60}",
+                argument="pairs",
+            )
+        firsts, seconds = ([places[text] for text in side] for side in (firsts, seconds))
+    return list(zip(firsts, seconds, scored.scores, strict=True))

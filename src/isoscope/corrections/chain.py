@@ -20,6 +20,11 @@ def _all_lead_back(chain: Any) -> bool:
     return all(hasattr(step, "inverse_transform") for step in getattr(chain, "steps_", chain.steps))
 
 
+def _ends_in_codes(chain: Any) -> bool:
+    steps = getattr(chain, "steps_", chain.steps)
+    return bool(steps) and hasattr(steps[-1], "encode")
+
+
 class Chain(Correction):
     """A sequence of corrections, each fitted on the output of the one before.
 
@@ -90,6 +95,20 @@ class Chain(Correction):
         for step in reversed(self.steps_):
             X = step.inverse_transform(X)
         return X
+
+    @available_if(_ends_in_codes)  # type: ignore[untyped-decorator]
+    def encode(self, X: Any) -> Any:
+        """Return the codes of the last step. Available if that is a quantizer."""
+        check_is_fitted(self)
+        for step in self.steps_[:-1]:
+            X = step.transform(X)
+        return self.steps_[-1].encode(X)
+
+    @available_if(_ends_in_codes)  # type: ignore[untyped-decorator]
+    def decode(self, codes: Any) -> Any:
+        """Return the vectors after the last step that codes stand for."""
+        check_is_fitted(self)
+        return self.steps_[-1].decode(codes)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the dimensions after the last step."""

@@ -19,8 +19,12 @@ from isoscope.corrections.chain import Chain
 from isoscope.corrections.clusterwise import ClusterCenter, ClusterwiseAllButTheTop
 from isoscope.corrections.components import AllButTheTop
 from isoscope.corrections.correction import Correction, Solution
+from isoscope.corrections.product import ProductQuantizer
 from isoscope.corrections.rogue import RemoveDimensions
+from isoscope.corrections.scalar import HalfPrecision, ScalarQuantizer
 from isoscope.corrections.scaling import Center, Normalize, Standardize
+from isoscope.corrections.signs import RaBitQuantizer, SignQuantizer
+from isoscope.corrections.truncate import Truncate
 from isoscope.corrections.whiten import Whiten
 from isoscope.errors import FileError, InputError
 from isoscope.io.files import check_file, reading
@@ -39,9 +43,15 @@ KINDS: dict[str, type[Correction]] = {
         Center,
         ClusterCenter,
         ClusterwiseAllButTheTop,
+        HalfPrecision,
         Normalize,
+        ProductQuantizer,
+        RaBitQuantizer,
         RemoveDimensions,
+        ScalarQuantizer,
+        SignQuantizer,
         Standardize,
+        Truncate,
         Whiten,
     )
 }

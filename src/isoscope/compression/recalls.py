@@ -1,0 +1,63 @@
+"""Means of shares over queries, with intervals that hold near 0 and 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+_Z95 = 1.959964
+LOW = 0.05  # the percentile over queries that is reported beside the mean
+
+
+@dataclass(frozen=True)
+class Share:
+    """A mean share over queries.
+
+    Attributes:
+        mean: the mean.
+        interval: its 95 % interval.
+        low: the share that all but 5 % of the queries reach.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+    low: float
+
+    @classmethod
+    def of(cls, values: Tensor) -> Share:
+        """Summarise one share a query, (m,).
+
+        The interval is Wilson's, for as many yes–no trials as would vary as much as the mean does: at least
+        one for each query, since shares vary less than yes and no.
+
+        >>> share = Share.of(torch.ones(100).double())
+        >>> share.mean, round(share.interval[0], 3), share.low
+        (1.0, 0.963, 1.0)
+        """
+        m, mean = len(values), float(values.mean())
+        squared_error = float(values.var()) / m if m > 1 else 0.0
+        spread = mean * (1 - mean)
+        trials = max(m, spread / squared_error) if squared_error > 0 else m
+        return cls(mean, wilson(mean, trials), float(values.quantile(LOW, interpolation="lower")))
+
+
+def wilson(share: float, trials: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of so many trials.
+
+    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    z = _Z95**2 / trials
+    middle = (share + z / 2) / (1 + z)
+    half = _Z95 / (1 + z) * math.sqrt(share * (1 - share) / trials + z / (4 * trials))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def difference(values: Tensor, others: Tensor) -> tuple[float, tuple[float, float]]:
+    """Return the mean difference of two numbers a query, and its 95 % interval."""
+    steps = (values - others).double()
+    mean = float(steps.mean())
+    half = _Z95 * float(steps.std()) / math.sqrt(len(steps)) if len(steps) > 1 else math.inf
+    return mean, (mean - half, mean + half)
