@@ -254,9 +254,25 @@ def check_share(argument: str, value: Any, *, or_word: str | None = None) -> Non
         raise InputError(argument=argument, got=value, wanted=f"{also}a number from 0 to 1")
 
 
+def check_between(
+    argument: str, value: Any, low: float, high: float, *, wanted: str, open_at: str = ""
+) -> float:
+    """Return a number as a float, or raise InputError with `wanted` unless it is one from low to high.
+
+    open_at: which of "low" and "high" do not count.
+    """
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    inside = low <= number <= high and not (
+        ("low" in open_at and number == low) or ("high" in open_at and number == high)
+    )
+    if not inside:
+        raise InputError(argument=argument, got=value, wanted=wanted)
+    return number
+
+
 def check_choice(argument: str, value: Any, choices: Iterable[str]) -> None:
     """Raise InputError unless the value is one of the choices; the hint names the nearest one."""
     names = tuple(choices)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         hint = nearest(value, names) if isinstance(value, str) else ""
         raise InputError(argument=argument, got=value, wanted=f"one of {', '.join(names)}", hint=hint)

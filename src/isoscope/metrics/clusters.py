@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
-from isoscope.errors import InputError, UndefinedError, check_seed
+from isoscope.errors import UndefinedError, check_seed, check_whole
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, family
@@ -201,8 +201,7 @@ def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: i
     from sklearn.preprocessing import StandardScaler
 
     check_seed(seed)
-    if folds < 2:
-        raise InputError(argument="folds", got=folds, wanted="at least 2")
+    folds = check_whole("folds", folds, least=2)
     matrix, clusters = clustered(X, labels)
     clusters = clusters.to(torch.device("cpu"))
     kept = clusters.counts[clusters.codes] > 1

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_choice, check_seed, check_whole
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.registry import family
@@ -50,8 +50,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     >>> self_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [3.0, 0.0]], token_types=["a", "a", "b", "b"])
     0.5
     """
-    if weight not in ("types", "tokens"):
-        raise InputError(argument="weight", got=weight, wanted="'types' or 'tokens'")
+    check_choice("weight", weight, ("types", "tokens"))
     groups = GroupCosines.by("token_types", X, token_types)
     values, counts = _pair_means(groups, "self_similarity", "token type")
     return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
@@ -130,8 +129,7 @@ def intra_similarity(
     >>> intra_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], sentences=[0, 0, 1], to="pairs")
     0.0
     """
-    if to not in ("mean", "pairs"):
-        raise InputError(argument="to", got=to, wanted="'mean' or 'pairs'")
+    check_choice("to", to, ("mean", "pairs"))
     if to == "pairs":
         groups = GroupCosines.by("sentences", X, sentences)
         return scalar(_pair_means(groups, "intra_similarity", "sentence")[0].mean())
@@ -187,10 +185,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
     1.0
     """
     if max_instances is not None:
-        if max_instances < 2:
-            raise InputError(
-                argument="max_instances", got=max_instances, wanted="at least 2 occurrences of a type"
-            )
+        check_whole("max_instances", max_instances, least=2)
         X, token_types = _sample_types(X, token_types, max_instances, seed)
     values, _ = _pair_means(GroupCosines.by("token_types", X, token_types), "s_intra", "token type")
     return scalar(values.mean())
@@ -243,8 +238,8 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     >>> sampled_anisotropy([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]], sentences=[0, 0, 1])
     0.0
     """
-    if n_sentences < 2:
-        raise InputError(argument="n_sentences", got=n_sentences, wanted="at least 2 to compare")
+    check_whole("n_sentences", n_sentences, least=2)
+    check_seed(seed)
     matrix = as_matrix(X, finite=False, apart=sentences)  # only the rows that are drawn are checked
     labels = as_labels(known_rows(X, sentences, "sentences"), n=matrix.shape[0], name="sentences")
     generator = torch.Generator().manual_seed(seed)

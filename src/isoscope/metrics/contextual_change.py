@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_between
 from isoscope.metrics.contextual import anisotropy_of, type_similarities
 from isoscope.results import Result
 from isoscope.statistics.groups import GroupDirections
@@ -124,8 +124,11 @@ def self_similarity_change(
     >>> change.changes
     {'a': 0.75}
     """
-    if n_types is not None and n_types < 1:
+    if n_types is not None and (not isinstance(n_types, int) or n_types < 1):
         raise InputError(argument="n_types", got=n_types, wanted="at least one token type, or None for all")
+    for argument, value in (("anisotropy_before", anisotropy_before), ("anisotropy_after", anisotropy_after)):
+        if value is not None:
+            check_between(argument, value, -1, 1, wanted="a mean cosine, from −1 to 1")
     groups = GroupDirections.by("token_types", after)
     first = adjusted_type_similarities(before, anisotropy=anisotropy_before)
     second = adjusted_type_similarities(groups, anisotropy=anisotropy_after)

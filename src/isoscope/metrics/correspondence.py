@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
-from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_choice, check_seed, check_whole
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.cross import CrossMoments, centred_pairs, rotated_residual
 from isoscope.statistics.directions import has_direction
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.kernel_alignment import KernelAlignment, block_rows
-from isoscope.statistics.neighbors import Neighbors
+from isoscope.statistics.neighbors import METRICS, Neighbors
 
 _NEAR = 1e-6  # of the squared norms: below it a difference of sums has fewer than ten digits
 _COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
@@ -186,6 +186,10 @@ def neighbor_overlap_samples(
 ) -> tuple[Tensor, Tensor]:
     """Return the share of neighbours common to both spaces, (m,) float64, and the rows, (m,) int64."""
     check_seed(seed)
+    k = check_whole("k", k)
+    check_choice("metric", metric, METRICS)
+    if sample is not None:
+        sample = check_whole("sample", sample)
     if isinstance(X, Neighbors) and isinstance(Y, Neighbors):
         neighbors = X.nearest(k).indices, Y.nearest(k).indices
         if len(neighbors[0]) != len(neighbors[1]):
@@ -196,8 +200,6 @@ def neighbor_overlap_samples(
         raise ShapeError(
             f"has {len(y)} rows, and X has {len(x)}", argument="Y", wanted="the same items in the same order"
         )
-    if sample is not None and sample < 1:
-        raise InputError(argument="sample", got=sample, wanted="at least one point")
     in_x, in_y = (rows_with_neighbors(space, metric) for space in (x, y))
     both = in_x & in_y
     searched, rows = both.nonzero().flatten(), (in_x | in_y).nonzero().flatten()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
-from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_between
 from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.metrics.registry import family
@@ -140,8 +140,7 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     >>> round(uniformity([[1.0, 0.0], [-2.0, 0.0]]), 6)
     -8.0
     """
-    if not t > 0:
-        raise InputError(argument="t", got=t, wanted="a positive number")
+    check_between("t", t, 0, math.inf, wanted="a positive number", open_at="low, high")
     units, norms = unit_rows(as_matrix(X))
     units = units[norms > 0]
     n = units.shape[0]
@@ -156,6 +155,8 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
         return (part - len(tile)) / 2 if rows == columns else part
 
     total = math.fsum(part for _, _, part in arranged.reduced(kernel_sum, progress=progress))
+    if not total > 0:
+        raise InputError(argument="t", got=t, wanted="small enough for exp(−t‖u − v‖²) not to vanish")
     return math.log(total / (n * (n - 1) / 2))
 
 
@@ -179,6 +180,7 @@ def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
     >>> alignment([[1.0, 0.0]], [[0.0, 3.0]])
     2.0
     """
+    exponent = check_between("alpha", alpha, 0, math.inf, wanted="a positive number", open_at="low, high")
     first, second = as_matrix(X), as_matrix(Y, name="Y")
     if first.shape != second.shape:
         raise ShapeError(
@@ -192,7 +194,7 @@ def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
     if not present.any():
         raise UndefinedError("alignment is undefined: every pair has a zero vector")
     squared = (u - v)[present].square().sum(dim=1)
-    return scalar((squared ** (alpha / 2)).mean())
+    return scalar((squared ** (exponent / 2)).mean())
 
 
 @dataclass(frozen=True)

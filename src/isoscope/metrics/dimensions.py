@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, like, scalar
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_between
 from isoscope.metrics.registry import family
 from isoscope.metrics.spectrum import first_reaching
 from isoscope.metrics.thresholds import THRESHOLDS
@@ -86,8 +86,7 @@ class DimensionShares(Result):
 
     def n_for(self, share: float) -> int:
         """Return the number of top dimensions that make up a share in (0, 1]."""
-        if not 0 < share <= 1:
-            raise InputError(argument="share", got=share, wanted="a number in (0, 1]")
+        check_between("share", share, 0, 1, wanted="a number in (0, 1]", open_at="low")
         return first_reaching(self.shares[self.order].cumsum(0), share)
 
 
@@ -144,8 +143,7 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
     >>> dimensions_for_share([[2.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
     1
     """
-    if not 0 < share <= 1:
-        raise InputError(argument="share", got=share, wanted="a share of the mean cosine in (0, 1]")
+    check_between("share", share, 0, 1, wanted="a share of the mean cosine in (0, 1]", open_at="low")
     contributions = contributions_of(Directions.of(X)).detach()
     total = contributions.sum()
     if not total > 0:
@@ -196,8 +194,7 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
     matrix = as_matrix(X).detach()
     if min_share is None:
         min_share = rogue_limit(matrix.shape[1])
-    if not 0 <= min_share < 1:
-        raise InputError(argument="min_share", got=min_share, wanted="a share in [0, 1)")
+    check_between("min_share", min_share, 0, 1, wanted="a share in [0, 1)", open_at="high")
     shares = _shares(Directions.of(matrix), "rogue_dimensions")
     order = shares.sort(descending=True, stable=True).indices
     dimensions = [j for j in order.tolist() if shares[j] > min_share]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import scalar
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_between
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.results import Record
@@ -23,6 +23,7 @@ from isoscope.statistics.moments import Moments
 from isoscope.tables import percent
 
 _WORTH_TELLING = 0.02  # a share of the variance
+_MOST = 2**31  # labels, dimensions, points or steps
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,8 @@ def isotropy_ceiling(
     0.49
     """
     r, w, d = ranks(n_labels, n_dims, n_points)
-    if not 0 <= between <= 1:
-        raise InputError(
-            argument="between", got=between, wanted="the share of the variance between labels, in [0, 1]"
-        )
-    rho, D = float(between), min(d, r + w)
+    wanted = "the share of the variance between labels, in [0, 1]"
+    rho, D = check_between("between", between, 0, 1, wanted=wanted), min(d, r + w)
     if r == 0 and rho > 0:
         raise InputError(
             argument="between", got=between, wanted="0 for one label, which has no variance between labels"
@@ -189,8 +187,7 @@ def between_ceiling(isoscore: float, n_labels: int, n_dims: int) -> float:
     0.4
     """
     r, _, d = ranks(n_labels, n_dims, None)
-    if not 0 <= isoscore <= 1:
-        raise InputError(argument="isoscore", got=isoscore, wanted="a score in [0, 1]")
+    check_between("isoscore", isoscore, 0, 1, wanted="a score in [0, 1]")
     if r == 0:
         return 0.0
     if r >= d or isoscore * (d - 1) <= r - 1:
@@ -343,4 +340,6 @@ def whole(name: str, value: Any, least: int) -> int:
         raise InputError(argument=name, got=value, wanted="a whole number") from None
     if number < least:
         raise InputError(argument=name, got=number, wanted=f"at least {least}")
+    if number >= _MOST:
+        raise InputError(argument=name, got=number, wanted="a number that fits in memory")
     return number

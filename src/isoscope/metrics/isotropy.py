@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
-from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
+from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError, check_between
 from isoscope.kernels.precision import LEAST_SUM
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import variance
@@ -255,10 +255,7 @@ def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
     >>> isoscore_star([[1.0, 0.0], [-1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], zeta=1.0)
     1.0
     """
-    if not 0 <= zeta <= 1:
-        raise InputError(
-            argument="zeta", got=zeta, wanted="a weight in [0, 1]", hint="0 is plain IsoScore, 1 ignores X"
-        )
+    check_between("zeta", zeta, 0, 1, wanted="a weight in [0, 1]")
     moments = Moments.of(X)
     target = as_covariance(covariance, moments.n_dims).to(moments.mean)
     shrunk = (1 - zeta) * moments.covariance + zeta * target

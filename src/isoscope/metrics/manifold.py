@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, like
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_between
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import hubs, local_directions
 from isoscope.printable import counted
@@ -113,8 +113,7 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
     >>> bool(abs(twonn(np.random.default_rng(0).normal(size=(2000, 3))) - 3) < 0.3)
     True
     """
-    if not 0 <= discard < 1:
-        raise InputError(argument="discard", got=discard, wanted="a share in [0, 1)")
+    check_between("discard", discard, 0, 1, wanted="a share in [0, 1)", open_at="high")
     neighbors = Neighbors.of_distinct(X, k=2, metric="euclidean", at_most=True)
     if isinstance(X, Neighbors) and bool((neighbors.distances[:, 0] == 0).any()):
         raise InputError(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.arguments import renamed
 from isoscope.arrays import as_matrix, blocks
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_whole
 from isoscope.kernels.products import symmetric_product
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.registry import metric
@@ -54,7 +54,8 @@ def informativity(X: Any, *, n_dimensions: int = 1, order: Any = None) -> float:
     >>> round(informativity([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 0.0, 2.0], [1.0, 0.5, -3.0]]), 4)
     0.6705
     """
-    return informativity_curve(X, n_dimensions=(n_dimensions,), order=order)[n_dimensions]
+    (share,) = informativity_curve(X, n_dimensions=(n_dimensions,), order=order).values()
+    return share
 
 
 @renamed(ks="n_dimensions")
@@ -72,12 +73,12 @@ def informativity_curve(
     {0: 1.0, 1: 0.6705}
     """
     matrix = as_matrix(X).detach()
-    numbers, d = list(n_dimensions), matrix.shape[1]
+    d = matrix.shape[1]
+    if isinstance(n_dimensions, str | bytes) or not isinstance(n_dimensions, Iterable):
+        raise InputError(argument="n_dimensions", got=n_dimensions, wanted="a list of whole numbers")
+    numbers = [check_whole("n_dimensions", k, least=0, most=d - 1) for k in n_dimensions]
     if not numbers:
         raise InputError("is empty", argument="n_dimensions", wanted="at least one number")
-    for k in numbers:
-        if not 0 <= k < d:
-            raise InputError(argument="n_dimensions", got=k, wanted=f"0 … {d - 1}, to be removed from {d}")
     columns = _order(matrix, order, max(numbers))
     kind = _Held if len(matrix) <= _SMALL else _Summed
     pairs = kind(matrix, columns, numbers)
@@ -99,9 +100,13 @@ def _order(matrix: Tensor, order: Any, most: int) -> Tensor:
     d = matrix.shape[1]
     if order is None:
         return contributions_of(Directions.of(matrix)).sort(descending=True, stable=True).indices
-    first = torch.as_tensor(order, device=matrix.device).reshape(-1)
+    try:
+        first = torch.as_tensor(order, device=matrix.device).reshape(-1)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        first = torch.empty(1)  # which is no list of whole numbers
     if (
         first.is_floating_point()
+        or first.dtype == torch.bool
         or len(first.unique()) != len(first)
         or not bool(((first >= 0) & (first < d)).all())
     ):

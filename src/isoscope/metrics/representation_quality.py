@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
-from isoscope.errors import InputError, UndefinedError, check_seed
+from isoscope.errors import UndefinedError, check_between, check_seed, check_whole
 from isoscope.metrics.clusters import clustered
 from isoscope.metrics.manifold import twonn
 from isoscope.metrics.registry import ALL_INVARIANCES, family
@@ -99,8 +99,7 @@ def lidar(X: Any, labels: Any = None, *, delta: float = _DELTA) -> float:
     >>> round(lidar(X, [0, 0, 1, 1, 2, 2]), 3)  # groups differ along one axis only
     1.0
     """
-    if not delta >= 0:
-        raise InputError(argument="delta", got=delta, wanted="a variance of 0 or more")
+    delta = check_between("delta", delta, 0, math.inf, wanted="a variance of 0 or more", open_at="high")
     groups = labels if isinstance(labels, GroupMoments) else GroupMoments.of(*clustered(X, labels))
     moments = Moments.of(X)
     groups.check_scale()
@@ -230,9 +229,9 @@ def _learnability(units: Tensor, n_clusters: int | None, seed: int) -> float:
 
     check_seed(seed)
     n = len(units)
-    n_clusters = math.isqrt(n) if n_clusters is None else n_clusters
-    if not 1 <= n_clusters <= n or n < 2:
-        raise InputError(argument="n_clusters", got=n_clusters, wanted=f"from 1 to {n}, the number of points")
+    if n < 2:
+        raise UndefinedError("cluster_learnability needs at least 2 points; there is 1")
+    n_clusters = check_whole("n_clusters", math.isqrt(n) if n_clusters is None else n_clusters, most=n)
     points = units.cpu().numpy()
     clusters = KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(points)
     half = np.random.default_rng(seed).permutation(n) < n // 2

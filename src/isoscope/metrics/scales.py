@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_whole
 from isoscope.metrics.manifold import distinct_neighbors
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import local_directions
@@ -61,8 +61,7 @@ def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
     >>> bool(abs(gride(np.random.default_rng(0).uniform(size=(2000, 2)) @ np.ones((2, 5))) - 1) < 0.1)
     True
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(argument="k", got=k, wanted="a whole number from 1 on")
+    k = check_whole("k", k)
     distances = Neighbors.of_distinct(X, k=2 * k, metric="euclidean").distances
     return _most_likely(_log_ratios(distances[:, k - 1], distances[:, -1]), k)
 
@@ -144,6 +143,7 @@ def correlation_dimension(X: Any, *, k: int = CLOSE_NEIGHBORS) -> float:
     >>> bool(abs(correlation_dimension(np.random.default_rng(0).uniform(size=(1000, 2))) - 2) < 0.2)
     True
     """
+    k = check_whole("k", k)
     points = _distinct(X)
     neighbors = Neighbors.of(points, k=2 * k)
     return _slope(ClosePairs.of(points, median_radii(neighbors, (k, 2 * k))), 0)
@@ -255,8 +255,7 @@ def dimension_scales(X: Any, *, max_k: int = _MAX_K) -> DimensionScales:
     >>> [(row.k, round(row.value)) for row in scales.of_method("gride")]
     [(1, 2), (2, 2), (4, 2)]
     """
-    if max_k < 1:
-        raise InputError(argument="max_k", got=max_k, wanted="a whole number from 1 on")
+    max_k = check_whole("max_k", max_k)
     points = _distinct(X)
     n = len(points)
     ranks = [2**power for power in range(max_k.bit_length()) if 2 ** (power + 1) < n]

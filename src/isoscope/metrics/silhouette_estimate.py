@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
-from isoscope.errors import InputError, check_seed
+from isoscope.errors import InputError, check_choice, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.metrics.silhouettes import cluster_means, silhouettes
 from isoscope.results import Record
@@ -83,10 +83,7 @@ def estimate_silhouette(
     >>> found.method, found.interval[0] < found.value < found.interval[1]
     ('control variate', True)
     """
-    if average not in ("micro", "macro"):
-        raise InputError(
-            argument="average", got=average, wanted="'micro' (over points) or 'macro' (over clusters)"
-        )
+    check_choice("average", average, ("micro", "macro"))
     rows = _rows(X, labels, tolerance, seed)
     n, clusters = len(rows.labels), rows.labels
     if n <= _SMALL:

@@ -122,10 +122,7 @@ def silhouette_score(
     >>> silhouette_score(torch.tensor([[[0.0], [1.0], [4.0]], [[0.0], [4.0], [1.0]]]), labels=[0, 0, 1])
     tensor([ 0.4722, -0.3333], dtype=torch.float64)
     """
-    if average not in ("micro", "macro"):
-        raise InputError(
-            argument="average", got=average, wanted="'micro' (over points) or 'macro' (over clusters)"
-        )
+    check_choice("average", average, ("micro", "macro"))
     if tolerance is not None:
         _check_estimate(metric, deterministic, memory)
         from isoscope.metrics.silhouette_estimate import estimate_silhouette

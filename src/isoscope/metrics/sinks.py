@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_tensor, check_finite
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, check_between
 from isoscope.labels import Labels
 from isoscope.results import Result
 
@@ -178,6 +179,8 @@ def find_sinks(
     lengths = _lengths(norms)
     if layers is None:
         layers = () if as_tensor(norms, name="norms").ndim == 1 else range(len(lengths))
+    elif not isinstance(layers, Sequence):
+        raise InputError(argument="layers", got=layers, wanted="a list of the names of layers")
     elif len(layers) != len(lengths):
         raise ShapeError(f"has {len(layers)} entries for norms of {len(lengths)} layers", argument="layers")
     if thresholds is None:
@@ -209,10 +212,7 @@ def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
     >>> sink_thresholds([1.0, 2.0, 0.0, 3.0]).tolist()
     [20.0]
     """
-    if not ratio > 1:
-        raise InputError(
-            argument="ratio", got=ratio, wanted="a number above 1", hint="how many times the median a sink is"
-        )
+    ratio = check_between("ratio", ratio, 1, math.inf, wanted="a number above 1", open_at="low, high")
     lengths = _lengths(norms).cpu()
     medians = [
         float(np.median(layer[layer > 0].numpy())) if (layer > 0).any() else float("inf") for layer in lengths

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, like, scalar
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_between, check_whole
 from isoscope.kernels.precision import check_spread
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.moments import Moments
@@ -173,8 +173,7 @@ def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
     >>> dimensions_for_variance([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     1
     """
-    if not 0 < share <= 1:
-        raise InputError(argument="share", got=share, wanted="a share of the variance in (0, 1]")
+    check_between("share", share, 0, 1, wanted="a share of the variance in (0, 1]", open_at="low")
     return first_reaching(_cumulative(_spread(X, "dimensions_for_variance").eigenvalues), share)
 
 
@@ -260,6 +259,9 @@ def power_law(
 
 def _fit_ranks(name: str, rank: int, first: int | None, last: int | None, *, most: int) -> tuple[int, int]:
     """Return the first and last rank of a fit, counted from 1: as asked for, or those of a usual spectrum."""
+    for argument, value in (("first", first), ("last", last)):
+        if value is not None:
+            check_whole(argument, value)
     first = first if first is not None else (_FIRST_RANK if rank >= _MANY_RANKS else 1)
     last = last if last is not None else (min(most, rank) if rank >= _MANY_RANKS else rank)
     if not 1 <= first < last and rank < 2:
