@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope import labels as labels_module
 from isoscope.errors import LabelError, ShapeError
 from isoscope.labels import Labels, as_clusters, as_labels
 
@@ -243,19 +242,6 @@ def test_labels_that_may_be_none_are_noted(labels, n: int, wanted: str | None) -
     notes = iso.measure(X, labels=labels, metrics=["isoscore", "between_share"]).notes
     told = [note for note in notes if "labels" in note]
     assert (wanted is None and not told) or (wanted is not None and wanted in " ".join(told))
-
-
-def test_equal_labels_on_a_device_are_remembered() -> None:
-    values = torch.tensor([3, 1, 3, 2])
-    first = labels_module._remembered(values)
-    assert labels_module._remembered(values.clone()) is first
-    values[0] = 1  # what is remembered is a copy
-    second = labels_module._remembered(values)
-    assert second is not first
-    assert second is not None
-    assert second.codes.tolist() == [0, 0, 2, 1]
-    assert labels_module._remembered(torch.tensor([3, 1, 3, 2])) is first
-    assert labels_module._remembered(torch.tensor([3, 1, 3, 2], dtype=torch.int32)) is not first
 
 
 def test_labels_are_an_array_of_their_names() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,9 +23,6 @@ _FEW_LABELS = 20  # whatever the number of rows
 _FEW_ROWS = 10  # of each label, on average
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _NUMBERS_A_ROW = 4  # whole numbers that span fewer than so many a row are counted, not sorted
-_MOST_REMEMBERED = 2**16  # rows of labels on a device; for more the work hides the launches
-_REMEMBERED = 2  # such as a training and a test set
-_on_device: deque[tuple[Tensor, Labels]] = deque(maxlen=_REMEMBERED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +148,7 @@ def _coded(labels: Any, name: str) -> Labels:
         raise LabelError(argument=name, got=labels, wanted="a sequence with one label for each vector")
     if isinstance(labels, Tensor):
         if labels.ndim == 1 and len(labels) and labels.dtype in _WHOLE:
-            coded = _remembered(labels.detach()) if labels.is_cuda else _of_whole_numbers(labels.detach())
+            coded = _of_whole_numbers(labels.detach())
             if coded is not None:
                 return coded
         labels = _array(labels)
@@ -162,23 +158,6 @@ def _coded(labels: Any, name: str) -> Labels:
         return _of_array(labels, name)
     values = list(labels)
     return _of_indicator(np.array(values), name) if is_indicator(values) else _of_values(values, name)
-
-
-def _remembered(values: Tensor) -> Labels | None:
-    """Return the same Labels for equal tensors on a device, so that what they decide is planned once.
-
-    Training scores the same labels again and again; comparing them costs less than counting them.
-    """
-    if len(values) > _MOST_REMEMBERED:
-        return _of_whole_numbers(values)
-    for known, labels in tuple(_on_device):
-        alike = known.shape == values.shape and known.dtype == values.dtype and known.device == values.device
-        if alike and torch.equal(known, values):
-            return labels
-    coded = _of_whole_numbers(values)
-    if coded is not None:
-        _on_device.append((values.clone(), coded))
-    return coded
 
 
 def _of_whole_numbers(values: Tensor) -> Labels | None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from isoscope.kernels import recorded
-from isoscope.kernels.cluster_plan import ClusterPlan
 
 
 @pytest.fixture
@@ -20,12 +19,13 @@ def recordings(monkeypatch) -> list[tuple[torch.Size, ...]]:
         def __init__(self, function, inputs) -> None:
             made.append(tuple(one.shape for one in inputs))
             self._function = function
+            self.n_bytes = sum(one.nbytes for one in inputs)
 
         def __call__(self, inputs):
             return self._function(*inputs)
 
     monkeypatch.setattr(recorded, "Recording", Plain)
-    monkeypatch.setattr(recorded, "_of_shapes", type(recorded._of_shapes)())
+    monkeypatch.setattr(recorded, "_recordings", type(recorded._recordings)())
     return made
 
 
@@ -33,7 +33,7 @@ def scaled(X: torch.Tensor, *, by: float) -> tuple[torch.Tensor]:
     return (X * by,)
 
 
-def moved(X: torch.Tensor, *, by: float, plan: object = None) -> tuple[torch.Tensor]:
+def moved(X: torch.Tensor, *, by: float) -> tuple[torch.Tensor]:
     return (X + by,)
 
 
@@ -51,17 +51,17 @@ def test_recorded_the_second_time_by_function_options_and_shape(recordings) -> N
 def test_the_least_used_recordings_go(recordings) -> None:
     for n in range(1, 30):
         recorded.replayed(scaled, torch.ones(n), by=2.0)
-    assert len(recorded._of_shapes) == recorded._KEPT
+    assert len(recorded._recordings) == recorded._KEPT
 
 
-def test_recordings_of_a_plan_go_with_it(recordings) -> None:
-    before = len(recorded._of_plans)
-    plan = ClusterPlan.of(torch.tensor([0, 0, 1]), 2)
-    for _ in range(2):
-        recorded.replayed(moved, torch.ones(3), by=1.0, plan=plan)
-    assert recordings == [((3,),)]
-    assert len(recorded._of_plans) == before + 1
-    assert not recorded._of_shapes
+def test_recordings_go_when_their_inputs_are_too_large_together(recordings, monkeypatch) -> None:
+    monkeypatch.setattr(recorded, "_KEPT_BYTES", 100)
+    for n in (10, 12, 14, 10):  # 40, 48 and 56 bytes
+        for _ in range(2):
+            recorded.replayed(scaled, torch.ones(n), by=2.0)
+    assert [shapes[0][0] for shapes in recordings] == [10, 12, 14, 10]
+    kept = [key[2][0][0] for key, recording in recorded._recordings.items() if recording]
+    assert kept == [14, 10]
 
 
 def test_other_threads_call_plainly(recordings) -> None:
@@ -71,4 +71,4 @@ def test_other_threads_call_plainly(recordings) -> None:
         found = list(threads.map(lambda one: recorded.replayed(scaled, one, by=2.0)[0][0].item(), blocks))
     assert found == [2.0 * number for number in range(40)]
     assert not recordings
-    assert not recorded._of_shapes
+    assert not recorded._recordings

@@ -40,9 +40,9 @@ def test_means_are_the_direct_ones(counts: list[int], deterministic: bool) -> No
     codes = codes[torch.randperm(len(codes), generator=g)]
     X = torch.randn(2, len(codes), 33, generator=g) * 3 + 5
     plan = ClusterPlan.of(codes, len(counts), tuning=SMALL)
-    found = cluster_separation(X, plan, deterministic=deterministic)
+    *found, scores = cluster_separation(X, plan, deterministic=deterministic)
     sizes = torch.tensor(counts, dtype=torch.float64)
-    for space, cohesion, separation, nearest in zip(X.double(), *found, strict=True):
+    for space, cohesion, separation, nearest, score in zip(X.double(), *found, scores, strict=True):
         distances = torch.cdist(space, space, compute_mode="donot_use_mm_for_euclid_dist")
         sums = distances.new_zeros(len(codes), len(counts)).index_add_(1, codes, distances)
         own = sums.gather(1, codes[:, None])[:, 0] / (sizes[codes] - 1).clamp(min=1)
@@ -50,3 +50,6 @@ def test_means_are_the_direct_ones(counts: list[int], deterministic: bool) -> No
         torch.testing.assert_close(cohesion, own, rtol=1e-6, atol=0)
         torch.testing.assert_close(separation, means.amin(dim=1), rtol=1e-6, atol=0)
         assert torch.equal(nearest, means.argmin(dim=1))
+        silhouettes = (separation - cohesion) / torch.maximum(cohesion, separation)
+        expected = torch.where(sizes[codes] > 1, silhouettes, 0.0).mean()
+        torch.testing.assert_close(score, expected, rtol=1e-9, atol=1e-12)

@@ -28,12 +28,12 @@ def on_kernels(monkeypatch) -> list[tuple[torch.Size, bool]]:
     """Send points on the CPU to the kernels, without recordings; what each call asked for."""
     asked = []
 
-    def plain(function, X, **options):
+    def plain(function, X, codes, **options):
         asked.append((X.shape, options["deterministic"]))
-        return function(X, **options)
+        return function(X, codes, **options)
 
     monkeypatch.setattr("isoscope.statistics.fused.can_fuse", lambda X, _: X.dtype == torch.float32)
-    monkeypatch.setattr("isoscope.statistics.fused._FEW_POINTS", 0)
+    monkeypatch.setattr("isoscope.statistics.fused.FEW_POINTS", 0)
     monkeypatch.setattr("isoscope.statistics.fused.replayed", plain)
     return asked
 

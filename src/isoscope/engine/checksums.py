@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isoscope.labels import Labels
 from isoscope.space import Space
+from isoscope.statistics.fused import can_launch
 
 _AT_ONCE = 1 << 22  # values
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32, 16: torch.int32}  # by bytes
@@ -40,6 +41,10 @@ def checksum(values: Tensor) -> int:
     if values.device.type == "cpu" and values.is_contiguous():
         return zlib.crc32(values.view(torch.uint8).numpy().data)
     rows = values.flatten(1) if values.ndim > 1 else values.reshape(-1, 1)
+    if rows.is_cuda and can_launch(rows.new_empty(0, dtype=torch.float32)):
+        from isoscope.kernels.triton_checksum import checksum_of_bits
+
+        return int(checksum_of_bits(rows.contiguous().view(_INTEGERS[rows.element_size()])))
     blocks = rows.split(max(1, _AT_ONCE // max(1, rows.shape[1])))
     if rows.device.type != "cpu":
         return weighted_sum(blocks)

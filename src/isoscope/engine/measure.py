@@ -11,7 +11,7 @@ from typing import Any
 
 from isoscope.engine.inputs import Input, as_input
 from isoscope.engine.kept import Kept, shelf_of
-from isoscope.engine.plan import plan
+from isoscope.engine.plan import Plan, plan
 from isoscope.engine.readings import Reading, Readings, value_or_reason
 from isoscope.engine.run import run
 from isoscope.engine.sliced_measurement import SlicedMeasurement
@@ -24,6 +24,7 @@ from isoscope.metrics.isotropy import few_notes
 from isoscope.metrics.registry import Metric, registered
 from isoscope.printable import counted, printable
 from isoscope.progress import Bar
+from isoscope.statistics.decomposed import decomposing
 from isoscope.statistics.gathered import Statistics
 
 _OF_COSINES = {"cosine", "dimensions", "contextual"}  # families of metrics that are made from cosines
@@ -129,10 +130,7 @@ def measure(
             shelf = statistics or run(decided, source, covariance=covariance, progress=bar.share, check=check)
         shelf.covariance, shelf.progress = covariance, bar.share
         check(shelf)
-        readings = []
-        for metric in decided.metrics:
-            bar.step(metric.name)
-            readings.append(read(metric, shelf, errors=decided.errors, space=name))
+        readings = _readings(decided, shelf, name, bar)
         shelf.progress = None
     about = _notes(shelf, first.labels, decided.metrics)
     notes = [*opened.notes, *source.notes, *shelf.notes, *about, *decided.left_out]
@@ -150,6 +148,24 @@ def measure(
         _kept=Kept(shelf, X, source, opened.how),
         **slices,
     )
+
+
+def _readings(decided: Plan, shelf: Statistics, space: str | None, bar: Bar) -> list[Reading]:
+    """Return every metric's reading, in order; on CUDA the spectra are made while the others are read."""
+    metrics = decided.metrics
+    of_spectrum = [metric.family == "spectrum" or "log_partition" in metric.needs for metric in metrics]
+    readings: dict[str, Reading] = {}
+    with decomposing(
+        shelf.moments,
+        eigenvalues=any(metric.family == "spectrum" for metric in metrics),
+        principal=any("log_partition" in metric.needs for metric in metrics),
+    ):
+        on_cuda = shelf.moments.mean.is_cuda
+        order = sorted(range(len(metrics)), key=of_spectrum.__getitem__) if on_cuda else range(len(metrics))
+        for metric in (metrics[place] for place in order):
+            bar.step(metric.name)
+            readings[metric.name] = read(metric, shelf, errors=decided.errors, space=space)
+    return [readings[metric.name] for metric in metrics]
 
 
 def check(shelf: Statistics) -> None:

@@ -8,11 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.arrays import block_rows
 from isoscope.kernels.precision import two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product, weighted_sums
 from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 
+_BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
 Sums = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
+
+
+def rows_at_once(n_dims: int) -> int:
+    """Return how many rows are added up in float32 before float64."""
+    return _BLOCKS_AT_ONCE * block_rows(n_dims)
 
 
 def moved_quartic(n: Any, trace: Any, quartic: Any, mAm: Any, cubic_m: Any, square: Any, sum_m: Any) -> Any:
@@ -49,15 +56,16 @@ def device_sums(block: Tensor, *, fourth: bool, n_rows: int) -> Sums:
     float32 adds up the products of `n_rows` rows at most. Nothing waits for the device.
     """
     if block.numel() <= MOST_NUMBERS:
-        sums = replayed(_sums, block, fourth=fourth, n_rows=n_rows)
+        sums = replayed(block_sums, block, fourth=fourth, n_rows=n_rows)
     else:
-        sums = _sums(block, fourth=fourth, n_rows=n_rows)
+        sums = block_sums(block, fourth=fourth, n_rows=n_rows)
     mean, rest, scatter, *fourths = sums
     cubic, quartic = fourths if fourth else (None, None)
     return mean, rest, scatter, cubic, quartic
 
 
-def _sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
+def block_sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
+    """Return what `device_sums` does, without those that are None."""
     n = len(block)
     weights = block.new_ones(2 if fourth else 1, n)
     about = (weighted_sums(weights[:1], block)[0] / n).to(block.dtype)

@@ -10,20 +10,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from isoscope.kernels.cluster_plan import ClusterPlan
-
 MOST_NUMBERS = 2**23  # of inputs that are replayed; larger ones keep a device busy while Python launches
-_KEPT = 8  # recordings that belong to no plan: the least recently used goes first
+_KEPT = 16  # recordings: the least recently used goes first
+_KEPT_BYTES = 512 * 2**20  # of their inputs
 
 _Tensors = tuple[Tensor, ...]
-Recordings = OrderedDict[Hashable, "Recording | None"]
-_of_shapes: Recordings = OrderedDict()
-_of_plans: WeakKeyDictionary[ClusterPlan, Recordings] = WeakKeyDictionary()
+_recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
 
 
 class Recording:
@@ -31,6 +27,7 @@ class Recording:
 
     def __init__(self, function: Callable[..., _Tensors], inputs: _Tensors) -> None:
         self._inputs = [tensor.clone() for tensor in inputs]
+        self.n_bytes = _bytes_of(inputs)
         device = inputs[0].device
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
@@ -49,9 +46,7 @@ class Recording:
         return tuple(tensor.clone() for tensor in self._outputs)
 
 
-def replayed(
-    function: Callable[..., _Tensors], *inputs: Tensor, plan: ClusterPlan | None = None, **options: Hashable
-) -> _Tensors:
+def replayed(function: Callable[..., _Tensors], *inputs: Tensor, **options: Hashable) -> _Tensors:
     """Return function(*inputs, **options): plainly at first, recorded the second time, replayed from then on.
 
     Threads other than the main one call it plainly, always.
@@ -59,21 +54,34 @@ def replayed(
     Args:
         function: launches on CUDA and waits for nothing.
         inputs: tensors on one device.
-        plan: an option whose recordings are let go with it.
         options: what else the function takes.
     """
-    call = partial(function, **options) if plan is None else partial(function, plan=plan, **options)
+    call = partial(function, **options)
     if threading.current_thread() is not threading.main_thread():
         return call(*inputs)  # a recording has one place for its inputs, and none may launch beside it
-    recordings = _of_shapes if plan is None else _of_plans.setdefault(plan, OrderedDict())
     key = (function, *options.items(), *((tensor.shape, tensor.dtype, tensor.device) for tensor in inputs))
-    if key not in recordings:
-        recordings[key] = None
-        if plan is None and len(recordings) > _KEPT:
-            recordings.popitem(last=False)
+    if key not in _recordings:
+        _recordings[key] = None
+        _let_go()
         return call(*inputs)
-    recordings.move_to_end(key)
-    recording = recordings[key]
+    _recordings.move_to_end(key)
+    recording = _recordings[key]
     if recording is None:
-        recording = recordings[key] = Recording(call, inputs)
+        _let_go(_bytes_of(inputs))
+        recording = _recordings[key] = Recording(call, inputs)
     return recording(inputs)
+
+
+def _bytes_of(inputs: _Tensors) -> int:
+    return sum(tensor.nbytes for tensor in inputs)
+
+
+def _let_go(n_bytes: int = 0) -> None:
+    """Drop the least recently used recordings until there is room for one more with inputs of this size."""
+    while len(_recordings) > _KEPT:
+        _recordings.popitem(last=False)
+    held = {key: recording.n_bytes for key, recording in _recordings.items() if recording is not None}
+    for key in list(held):
+        if sum(held.values()) + n_bytes <= _KEPT_BYTES:
+            return
+        del _recordings[key], held[key]

@@ -23,6 +23,7 @@ from isoscope.errors import InputError, ShapeError, check_choice, not_installed
 from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan, Tuning
 from isoscope.kernels.triton_residuals import (
     AVAILABLE,
+    HALVES,
     INTERPRETED,
     Prepared,
     from_scale,
@@ -36,13 +37,15 @@ from isoscope.kernels.triton_residuals import (
 from isoscope.kernels.triton_tiles import (
     described_product,
     direct,
+    eights_product,
     mixed_distances,
     tile_place,
     tile_product,
     triangle,
 )
 
-PRECISIONS = ("fp16x3", "tf32x3", "ieee")
+PRECISIONS = ("fp16x3", "fp16+fp8", "tf32x3", "ieee")
+_MANY_POINTS, _MANY_DIMS = 2**16, 64  # from here on products in eight bits are worth it, and average out
 _CLOSE_PROGRAMS = 512  # enough to fill the device; each walks through the list of tiles
 
 
@@ -51,7 +54,7 @@ def cluster_sums(
     codes: Tensor,
     n_clusters: int,
     *,
-    precision: str = "fp16x3",
+    precision: str | None = None,
     deterministic: bool = False,
     plan: ClusterPlan | None = None,
     tuning: Tuning | None = None,
@@ -62,20 +65,35 @@ def cluster_sums(
         X: (n, d) or (B, n, d) float32, float16 or bfloat16, on a CUDA device.
         codes: (n,) cluster 0 … K−1 of each row.
         n_clusters: K.
-        precision: of the products: "fp16x3" (two half-precision parts), "tf32x3" or "ieee".
+        precision: of the products: "fp16x3" (two half-precision parts), "fp16+fp8" (the same inside large
+            clusters, but with parts in eight bits where one of them is small), "tf32x3" or "ieee". By default
+            the first, for many points the second.
         deterministic: the same bits every time, at twice the work or more.
         plan: `ClusterPlan.of(codes, n_clusters)`, to make it once for many spaces.
         tuning: shapes of the kernels, where no plan is given.
     """
+    precision = precision or default_precision(X)
     _check(X, codes, n_clusters, precision)
     plan = plan or ClusterPlan.of(codes, n_clusters, tuning=tuning)
     spaces = X if X.ndim == 3 else X[None]
     prepared = prepare(spaces, plan, precision=precision)
     sums = pair_sums(prepared, plan, precision=precision, deterministic=deterministic)
-    if plan.places is not None:
+    if plan.capacity.moved:
         sums = sums.index_select(1, plan.places)
     back = sums.index_select(2, plan.inverse).mul_(prepared.largest[:, None, None]).mT
     return back if X.ndim == 3 else back[0]
+
+
+def default_precision(X: Tensor) -> str:
+    """Return the fastest precision whose errors do not show: see `cluster_sums`."""
+    n, d = X.shape[-2:]
+    many = n >= _MANY_POINTS and d >= _MANY_DIMS
+    return "fp16+fp8" if many and has_copy_engine(X.device) else "fp16x3"
+
+
+def has_copy_engine(device: torch.device) -> bool:
+    """Whether a device fetches tiles by descriptors; it then multiplies eight-bit numbers too."""
+    return INTERPRETED or torch.cuda.get_device_capability(device) >= (9, 0)
 
 
 def pair_sums(
@@ -85,19 +103,23 @@ def pair_sums(
     tuning, n, K = plan.tuning, plan.n, plan.n_clusters
     B, n_padded, _ = prepared.parts.shape
     sums = prepared.terms.new_zeros(B, K, n, dtype=tuning.sums)
-    n_tiles, n_pure = plan.tiles.shape[1], plan.n_pure
-    n_mixed = n_tiles - n_pure
+    n_tiles, n_pure, n_mixed = plan.tiles.shape[1], plan.capacity.n_pure, plan.capacity.n_mixed
     first = (prepared.parts, prepared.terms, prepared.peaks, prepared.points, plan.order)
     size = (n, n_padded, K, plan.n_frames, prepared.points.shape[2], prepared.d_padded, tuning.mixed_near)
     dims = tuning.mixed_dims if prepared.d_padded % tuning.mixed_dims == 0 else tuning.dims
-    shape = {"BK": dims, "PRECISION": precision, "BLOCK": tuning.mixed, "LABELS": plan.n_labels}
+    shape = {
+        "BK": dims,
+        "PRECISION": _by_address(precision),
+        "BLOCK": tuning.mixed,
+        "LABELS": plan.capacity.n_labels,
+    }
     shape |= {"num_warps": tuning.mixed_warps, "num_stages": tuning.mixed_stages}
     if deterministic:
-        rows_in_order[n_tiles, len(plan.groups) - 1, B](
+        rows_in_order[n_tiles, plan.groups.shape[1], B](
             *first, plan.codes, prepared.largest, plan.tiles, plan.groups, sums, n_tiles, *size, **shape
         )
         return sums
-    if n_pure:
+    if plan.capacity.n_large_tiles:
         _large_clusters(prepared, plan, sums, precision)
     if n_mixed:
         mixed_pairs[n_pure * n_mixed + n_mixed * (n_mixed + 1) // 2, B](
@@ -116,12 +138,21 @@ def _large_clusters(prepared: Prepared, plan: ClusterPlan, sums: Tensor, precisi
     listed = sums.new_empty(B * programs, dtype=torch.int64)
     n_listed = sums.new_zeros(1, dtype=torch.int32)
     shape = {"BM": tuning.rows, "BN": tuning.columns, "GROUP": plan.group}
-    described = _described(prepared.parts, tuning, precision)
-    left, right = described or (prepared.parts, prepared.parts)
+    described = tuning.described and precision in HALVES and has_copy_engine(sums.device)
+    in_eights = described and prepared.eights is not None
+    halves, eights = prepared.parts, prepared.parts if prepared.eights is None else prepared.eights
+    tiles = ((halves, tuning.dims), (halves, tuning.eights_dims), (eights, tuning.eights_dims))
+    sides = [
+        _rows_of(part, side, dims) if described else part
+        for part, dims in tiles[: 3 if in_eights else 1]
+        for side in (tuning.rows, tuning.columns)
+    ]
+    sides += sides[:2] * (0 if in_eights else 2)
     pure_pairs[programs, B](
-        left, right, prepared.terms, prepared.peaks, plan.large, sums, listed, n_listed,
-        n_tiles, n, n_padded, K, plan.n_frames, prepared.d_padded, tuning.near, **shape,
-        BK=tuning.dims, PRECISION=precision, DESCRIBED=described is not None,
+        *sides, prepared.terms, prepared.peaks, prepared.fourths, plan.large, sums, listed, n_listed,
+        n_tiles, n, n_padded, K, plan.n_frames, prepared.d_padded, tuning.near, tuning.concentrated, **shape,
+        BK=tuning.dims, EIGHTS=tuning.eights_dims if in_eights else 0, PRECISION=_by_address(precision),
+        DESCRIBED=described,
         num_warps=tuning.warps, num_stages=tuning.stages,
     )  # fmt: skip
     side = min(64, tuning.columns)
@@ -132,17 +163,17 @@ def _large_clusters(prepared: Prepared, plan: ClusterPlan, sums: Tensor, precisi
     )  # fmt: skip
 
 
-def _described(parts: Tensor, tuning: Tuning, precision: str) -> tuple[object, object] | None:
-    """Tensor descriptors of the rows of both sides, for a device with a copy engine that reads them."""
-    able = INTERPRETED or torch.cuda.get_device_capability(parts.device) >= (9, 0)
-    if not (tuning.described and able and precision == "fp16x3"):
-        return None
+def _by_address(precision: str) -> str:
+    """Return the precision of tiles that are not fetched by descriptors; so are all with small clusters,
+    whose sums are over too few points for errors in eight bits to average out."""
+    return "fp16x3" if precision in HALVES else precision
+
+
+def _rows_of(parts: Tensor, n_rows: int, n_dims: int) -> object:
+    """Return a descriptor of tiles of rows, for the copy engine."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    rows = parts.flatten(0, 1)
-    left = TensorDescriptor.from_tensor(rows, [tuning.rows, tuning.dims])
-    right = TensorDescriptor.from_tensor(rows, [tuning.columns, tuning.dims])
-    return left, right
+    return TensorDescriptor.from_tensor(parts.flatten(0, 1), [n_rows, n_dims])
 
 
 def _check(X: Tensor, codes: Tensor, n_clusters: int, precision: str) -> None:
@@ -186,10 +217,10 @@ def _by_label(distances, rows_labels, LABELS: tl.constexpr):
 
 @kernel
 def pure_pairs(
-    left, right, terms, peaks, tiles, sums, listed, n_listed,
-    n_tiles, n, n_padded, K, F, d_padded, near,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PRECISION: tl.constexpr,
-    DESCRIBED: tl.constexpr,
+    left, right, left_wide, right_wide, left_eights, right_eights, terms, peaks, fourths, tiles, sums,
+    listed, n_listed, n_tiles, n, n_padded, K, F, d_padded, near, concentrated,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, EIGHTS: tl.constexpr,
+    PRECISION: tl.constexpr, DESCRIBED: tl.constexpr,
 ):  # fmt: skip
     """Row tiles of BM against column tiles of BN, all inside one cluster each; each pair of rows once.
 
@@ -204,7 +235,16 @@ def pure_pairs(
     A, B = batch * F + row_cluster, batch * F + other  # a large cluster is its own frame
     row_i, row_j = batch * n_padded + start_i, batch * n_padded + start_j
     if DESCRIBED:
-        scaled = described_product(left, right, row_i.to(tl.int32), row_j.to(tl.int32), d_padded, BM, BN, BK)
+        at_i, at_j = row_i.to(tl.int32), row_j.to(tl.int32)
+        if EIGHTS > 0:
+            if tl.maximum(tl.load(fourths + A), tl.load(fourths + B)) < concentrated:
+                scaled = eights_product(
+                    left_wide, right_wide, left_eights, right_eights, at_i, at_j, d_padded, BM, BN, EIGHTS
+                )
+            else:
+                scaled = described_product(left, right, at_i, at_j, d_padded, BM, BN, BK)
+        else:
+            scaled = described_product(left, right, at_i, at_j, d_padded, BM, BN, BK)
     else:
         scaled = tile_product(left, row_i, row_j, d_padded, BM, BN, BK, PRECISION)
     rows, columns = start_i + tl.arange(0, BM), start_j + tl.arange(0, BN)
@@ -278,6 +318,8 @@ def mixed_pairs(
         i, j = n_pure + first, n_pure + second
     start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
     start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
+    if (start_i >= stop_i) | (start_j >= stop_j):
+        return
     distances = mixed_distances(
         parts, terms, peaks, X, order, codes, largest, batch,
         start_i, stop_i, start_j, stop_j, n, n_padded, F, d, d_padded, near, BLOCK, BK, PRECISION,
@@ -320,11 +362,12 @@ def rows_in_order(
 ):  # fmt: skip
     """One tile of rows against one group of tiles in order: the same sums every time, at twice the work.
 
-    A group is a large cluster, or one tile of small ones, so that every sum is written by one program.
+    A group is a large cluster, or one tile of small ones. A small cluster lies in two of those at most, so
+    that a sum has two parts, which may come in any order.
     """
     batch = tl.program_id(2).to(tl.int64)
     j, group = tl.program_id(0), tl.program_id(1)
-    first, last = tl.load(groups + group), tl.load(groups + group + 1)
+    first, last = tl.load(groups + group), tl.load(groups + tl.num_programs(1) + group)
     start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
     total = tl.zeros([BLOCK, LABELS], sums.dtype.element_ty)
     for i in range(first, last):
@@ -340,4 +383,4 @@ def rows_in_order(
     clusters = low + tl.arange(0, LABELS)
     place = (batch * K + clusters)[None, :] * n + columns[:, None]
     mask = (columns < stop_j)[:, None] & (clusters <= high)[None, :]
-    tl.store(sums + place, total, mask=mask)
+    tl.atomic_add(sums + place, total, mask=mask, sem="relaxed")

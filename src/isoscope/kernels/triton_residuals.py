@@ -2,7 +2,10 @@
 """Preparation for `triton_clusters`: residuals of rows sorted by cluster, and their terms.
 
 Residuals are about the mean of the row's frame (its own cluster if that is large, the mean of all small
-clusters if not), scaled by a power of two a frame, in two half-precision parts (hi + lo keep 22 bits).
+clusters if not), scaled by a power of two a frame, in two half-precision parts (hi + lo keep 22 bits). For
+many points the products hi·lo are taken of both parts in eight bits, rounded up or down at random, so that
+points that are alike do not share their rounding: such a product errs by 2⁻¹⁶ of hi·hi at most, and by
+nothing on average. Frames whose residuals lie in few coordinates do without: errors of few terms stay.
 The terms T[a, B] are made in float64 and kept in float32. Nothing here waits for the device.
 
 The file imports without Triton; then `AVAILABLE` is False.
@@ -39,8 +42,10 @@ except ImportError:
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # kernels run on the CPU, element by element
 # sizes are not compiled in, or every new data set would wait for the compiler
 _COUNTS = ["n_all", "n_chunks", "n_padded", "n_block", "n_tiles", "n_pure", "n_programs"]
+_COUNTS += ["n_large", "n_large_tiles", "n_mixed", "n_places"]
 _SIZES = ["n", "K", "F", "d", "stride", "first_row", *_COUNTS]
 kernel = triton.jit(do_not_specialize=_SIZES)
+HALVES = ("fp16x3", "fp16+fp8")  # precisions of products of half-precision parts
 _BLOCK_ROWS = 2**17  # rows whose float64 residuals are held at a time
 
 
@@ -51,15 +56,20 @@ class Prepared:
     Attributes:
         points: (B, n, d) the caller's, contiguous.
         parts: (B, n + padding, 2·d_padded) float16 hi and lo, or (…, d_padded) float32.
+        eights: (B, n + padding, 2·d_padded) float8 hi/64 and 64·lo, for products hi·lo; or None.
         terms: (B, F, n) float32 T[a, B].
         peaks: (B, F) float32 largest residual of each frame, which sets its power of two.
+        fourths: (B, F) float32 Σ r⁴/(Σ r²)² over coordinates, on average over the rows of each frame: one
+            over the number of coordinates that count; 0 without `eights`.
         largest: (B,) float32 length that one stands for (0: all points equal).
     """
 
     points: Tensor
     parts: Tensor
+    eights: Tensor | None
     terms: Tensor
     peaks: Tensor
+    fourths: Tensor
     largest: Tensor
     d_padded: int
 
@@ -69,11 +79,12 @@ def prepare(X: Tensor, plan: ClusterPlan, *, precision: str = "fp16x3") -> Prepa
     X = X.contiguous()
     B, n, d = X.shape
     F, n_chunks = plan.n_frames, plan.chunks.shape[1]
-    halves = precision == "fp16x3"
-    d_padded = -(-d // plan.tuning.dims) * plan.tuning.dims
+    halves, in_eights = precision in HALVES, precision == "fp16+fp8"
+    step = plan.tuning.eights_dims if in_eights else plan.tuning.dims
+    d_padded = -(-d // step) * step
     offset = -(-B // 4) * 4
-    scales = X.new_zeros(offset + B * F, dtype=torch.float32)
-    largest, peaks = scales[:B], scales[offset:].view(B, F)
+    scales = X.new_zeros(offset + 2 * B * F, dtype=torch.float32)
+    largest, (peaks, fourths) = scales[:B], scales[offset:].view(2, B, F)
     partial = X.new_empty(B, n_chunks, d, dtype=torch.float64)
     centers = X.new_empty(B, F, d, dtype=torch.float64)
     columns = triton.cdiv(d, 64)
@@ -89,8 +100,9 @@ def prepare(X: Tensor, plan: ClusterPlan, *, precision: str = "fp16x3") -> Prepa
     n_padded = n + max(plan.tuning.rows, plan.tuning.mixed)  # a tile may read past the last row
     width, dtype = (2 * d_padded, torch.float16) if halves else (d_padded, torch.float32)
     parts = X.new_empty(B, n_padded, width, dtype=dtype)
+    eights = X.new_empty(B, n_padded, width, dtype=torch.float8_e4m3fn) if in_eights else None
     terms = X.new_empty(B, F, n, dtype=torch.float32)
-    prepared = Prepared(X, parts, terms, peaks, largest, d_padded)
+    prepared = Prepared(X, parts, eights, terms, peaks, fourths, largest, d_padded)
     for first in range(0, n, _BLOCK_ROWS):
         _prepare_rows(prepared, plan, centers, gaps, first, min(first + _BLOCK_ROWS, n))
     return prepared
@@ -108,8 +120,10 @@ def _prepare_rows(
     halves = prepared.parts.dtype == torch.float16
     n_rows = n_block + (n_padded - n if stop == n else 0)
     split_residuals[triton.cdiv(n_rows, 16), B](
-        X, plan.order, plan.frames, prepared.largest, centers, prepared.peaks, prepared.parts, residuals,
-        squares, first, n, n_padded, n_block, F, d, d_padded, ROWS=16, COLS=64, HALVES=halves,
+        X, plan.order, plan.frames, plan.starts, prepared.largest, centers, prepared.peaks, prepared.fourths,
+        prepared.parts, prepared.parts if prepared.eights is None else prepared.eights, residuals, squares,
+        first, n, n_padded, n_block, F, d, d_padded, ROWS=16, COLS=64, HALVES=halves,
+        EIGHTS=prepared.eights is not None,
     )  # fmt: skip
     if F == 1:  # T[a, B] = ‖a'‖²
         prepared.terms[:, 0, first:stop] = squares
@@ -225,10 +239,23 @@ def from_scale(peak):
 
 
 @kernel
+def _eight_bits(high, low, rows, columns):
+    """Both parts in float8, each rounded up or down as often as its rest says, by bits of row and column."""
+    bits = (rows * 747796405)[:, None] ^ (columns * 277803737)[None, :]
+    bits = (bits ^ ((bits >> 15) & 0x1FFFF)) * 739982445
+    bits = (bits ^ ((bits >> 12) & 0xFFFFF)) * 695872825
+    of_high = (high.to(tl.float32) * 0.015625).to(tl.int32, bitcast=True) + (bits & 0xFFFFF)
+    bits = (bits ^ ((bits >> 16) & 0xFFFF)) * 739982445
+    of_low = (low.to(tl.float32) * 64.0).to(tl.int32, bitcast=True) + ((bits >> 12) & 0xFFFFF)
+    of_high = (of_high & -0x100000).to(tl.float32, bitcast=True).to(tl.float8e4nv)
+    return of_high, (of_low & -0x100000).to(tl.float32, bitcast=True).to(tl.float8e4nv)
+
+
+@kernel
 def split_residuals(
-    X, order, frames, largest, centers, peaks, parts, residuals, squares,
+    X, order, frames, starts, largest, centers, peaks, fourths, parts, eights, residuals, squares,
     first_row, n, n_padded, n_block, F, d, d_padded,
-    ROWS: tl.constexpr, COLS: tl.constexpr, HALVES: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, HALVES: tl.constexpr, EIGHTS: tl.constexpr,
 ):  # fmt: skip
     """Residuals of a block of rows: scaled, in two half-precision parts or one float32; and in float64."""
     batch = tl.program_id(1).to(tl.int64)
@@ -239,6 +266,7 @@ def split_residuals(
     scale = to_scale(tl.load(peaks + batch * F + own_frame))
     unit = unit_of(largest, batch)
     square = tl.zeros([ROWS], tl.float64)
+    fourth = tl.zeros([ROWS], tl.float64)
     here = (batch * n_padded + rows)[:, None]
     for first in range(0, d_padded, COLS):
         columns = first + tl.arange(0, COLS)
@@ -257,9 +285,19 @@ def split_residuals(
             low = (scaled - high.to(tl.float32)).to(tl.float16)
             tl.store(parts + here * (2 * d_padded) + columns[None, :], high, mask=mask)
             tl.store(parts + here * (2 * d_padded) + d_padded + columns[None, :], low, mask=mask)
+            if EIGHTS:
+                fourth += tl.sum(r * r * (r * r), 1)
+                of_high, of_low = _eight_bits(high, low, rows, columns)
+                tl.store(eights + here * (2 * d_padded) + columns[None, :], of_high, mask=mask)
+                tl.store(eights + here * (2 * d_padded) + d_padded + columns[None, :], of_low, mask=mask)
         else:
             tl.store(parts + here * d_padded + columns[None, :], scaled, mask=mask)
     tl.store(squares + batch * n_block + local, square, mask=live & (local < n_block))
+    if EIGHTS:
+        n_own = tl.load(starts + own_frame + 1) - tl.load(starts + own_frame)
+        moves = live & (local < n_block) & (fourth > 0)
+        share = fourth / tl.where(moves, square * square, 1.0) / tl.maximum(n_own, 1).to(tl.float64)
+        tl.atomic_add(fourths + batch * F + own_frame, share.to(tl.float32), mask=moves, sem="relaxed")
 
 
 @kernel

@@ -40,7 +40,7 @@ def tile_product(
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """(BM, BN) scaled a'·b' in float32; rows past a tile's end hold other rows, which the caller masks."""
-    width = 2 * d_padded if PRECISION == "fp16x3" else d_padded
+    width = 2 * d_padded if PRECISION == "fp16x3" else d_padded  # "fp16+fp8" is for descriptors alone
     k = tl.arange(0, BK)
     a = parts + (start_i + tl.arange(0, BM))[:, None] * width + k[None, :]
     b = parts + (start_j + tl.arange(0, BN))[None, :] * width + k[:, None]
@@ -69,6 +69,26 @@ def described_product(
         total = tl.dot(a_high, b_high, total)
         total = tl.dot(a_high, b_low, total)
         total = tl.dot(a_low, b_high, total)
+    return total
+
+
+@kernel
+def eights_product(
+    left, right, left_eights, right_eights, row_i, row_j, d_padded,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """`described_product` with products of a low part in eight bits.
+
+    They come first: adding them keeps 14 bits of the total only.
+    """
+    total = tl.zeros([BM, BN], tl.float32)
+    for first in range(0, d_padded, BK):
+        a_high, a_low = left_eights.load([row_i, first]), left_eights.load([row_i, d_padded + first])
+        b_high, b_low = right_eights.load([row_j, first]).T, right_eights.load([row_j, d_padded + first]).T
+        total = tl.dot(a_high, b_low, total)
+        total = tl.dot(a_low, b_high, total)
+    for first in range(0, d_padded, BK):
+        total = tl.dot(left.load([row_i, first]), right.load([row_j, first]).T, total)
     return total
 
 

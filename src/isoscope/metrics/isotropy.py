@@ -13,6 +13,7 @@ from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedErr
 from isoscope.kernels.precision import LEAST_SUM
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import variance
+from isoscope.statistics.deferred import quick_participation
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments
@@ -127,6 +128,8 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     """
     if debias not in (False, True, "jackknife"):
         raise InputError(argument="debias", got=debias, wanted="False, True or 'jackknife'")
+    if not debias and (participation := quick_participation(X)) is not None:
+        return _score(participation, X.shape[1])
     moments = Moments.of(X)
     if not debias:
         return scalar(_isoscore(moments))
@@ -293,7 +296,7 @@ def _debiased(moments: Moments) -> Tensor:
     return _score(squared_trace / trace_of_square, moments.n_dims)
 
 
-def _score(participation: Tensor, d: int) -> Tensor:
+def _score(participation: Any, d: int) -> Any:
     return (participation - 1) / (d - 1)
 
 

@@ -14,7 +14,7 @@ from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.metrics.silhouettes import cluster_means, silhouettes
 from isoscope.results import Record
 from isoscope.space import known_rows
-from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans
+from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans, sums_by_label
 from isoscope.statistics.pairs import Separation
 from isoscope.statistics.rows import HeldRows, as_rows, is_streamed
 from isoscope.statistics.strata import Estimated, Sample, Strata, wanted_sizes
@@ -28,6 +28,7 @@ _TAKE_ALL = 0.5  # of a cluster's points: from here on all of them are taken
 _SHARE_TO_EXACT = 0.25  # anchors beyond this share of the points cost as much as all of them
 _SMALL = 1000  # up to here all points are cheap
 _N_FEATURES = 2
+_FEW_STRATA = 8
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class _Survey:
 
     def reach(self, sizes: Tensor) -> bool:
         """Draw anchors until each stratum has this many; return False if computing all points costs less."""
-        sizes = torch.maximum(sizes, self.taken)
+        sizes = torch.maximum(sizes.to(self.taken.device), self.taken)
         if int(sizes.sum()) > _SHARE_TO_EXACT * len(self.codes):
             return False
         index, stratum = self.strata.draw(self.taken, sizes)
@@ -209,6 +210,8 @@ class _Survey:
         def summed(block: Block) -> Tensor:
             features = _features(clusters, block, self.rows.labels.codes[block.rows])
             where = self.codes[block.rows] % (n_strata + 1)  # the last row is of points alone
+            if features.is_cuda and n_strata <= _FEW_STRATA:  # many additions to one place take turns there
+                return sums_by_label(features, where, n_strata + 1)
             return features.new_zeros(n_strata + 1, _N_FEATURES).index_add_(0, where, features)
 
         separation, sums = self.rows.meet(anchors, clusters, summed)
@@ -217,18 +220,20 @@ class _Survey:
         return separation
 
     def sample(self, weights: Tensor) -> Sample:
-        """Return all anchors, for a mean over strata with the given weights."""
+        """Return all anchors, for a mean over strata with the given weights; they are few: on the CPU."""
         assert self.means is not None
-        return Sample(self.values, self.features, self.stratum, self.strata.counts, self.means, weights)
+        columns = (self.values, self.features, self.stratum, self.strata.counts, self.means, weights)
+        return Sample(*(column.cpu() for column in columns))
 
     def sample_of(self, stratum: int) -> Sample:
-        """Return the anchors of one stratum, for its mean."""
+        """Return the anchors of one stratum, for its mean; on the CPU."""
         assert self.means is not None
         here = self.stratum == stratum
         one = slice(stratum, stratum + 1)
-        values, features = self.values[here], self.features[here]
-        nought = torch.zeros(len(values), dtype=torch.int64, device=values.device)
-        return Sample(values, features, nought, self.strata.counts[one], self.means[one], values.new_ones(1))
+        values, features = self.values[here].cpu(), self.features[here].cpu()
+        nought = torch.zeros(len(values), dtype=torch.int64)
+        about = self.strata.counts[one].cpu(), self.means[one].cpu()
+        return Sample(values, features, nought, *about, values.new_ones(1))
 
 
 def _features(clusters: ClusterMeans, block: Block, codes: Tensor) -> Tensor:

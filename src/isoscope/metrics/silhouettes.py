@@ -17,8 +17,10 @@ from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import clusters
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows
+from isoscope.statistics.fused import can_launch
 from isoscope.statistics.pairs import ClusterDistances, Separation
 from isoscope.statistics.rows import FileRows, HeldRows, Rows
+from isoscope.statistics.scored import learn_range, quick_score
 
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _INFLUENCE_POINTS = 1000  # sampled for a standard error: itself known to about 1/√2000
@@ -131,7 +133,19 @@ def silhouette_score(
     options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory": memory}
     if _is_stack(X) and metric != "euclidean":
         return _stacked(silhouette_score, X, labels, {**options, "average": average})
+    is_plain = can_launch(X) and (metric, average, deterministic, memory) == (
+        "euclidean",
+        "micro",
+        False,
+        None,
+    )
+    if is_plain and not isinstance(labels, Tensor):
+        labels = as_labels(known_rows(X, labels, "labels")).to(X.device)
+    if is_plain and (score := quick_score(X, labels)) is not None:
+        return score
     separation = _separation(X, labels, **options)
+    if is_plain:
+        learn_range(X, labels, separation.labels)
     scores = silhouettes(separation)
     if average == "macro":
         scores = cluster_means(scores, separation.labels)

@@ -15,6 +15,7 @@ from isoscope.kernels.precision import NEAR, Frame, crowded_squares, direct_squa
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.workers import Room, in_order
 from isoscope.labels import Labels
+from isoscope.statistics.fused import can_launch
 from isoscope.statistics.nearest_clusters import reduce_sums
 from isoscope.statistics.pairs import Separation
 from isoscope.statistics.rows import HeldRows, Rows
@@ -23,7 +24,8 @@ _FRAME_ROWS = 256  # looked at for a centre and a unit
 _CROWDED = 0.01  # share of near pairs above which they are not taken one by one
 _BLOCKS_A_WORKER = 4  # or more: fewer blocks are taken in turn, by all cores together
 _GROUP_ANCHORS = 512  # meet a block at a time
-_CUDA_GROUP_ANCHORS = 4096
+_CUDA_GROUP_ANCHORS = 1024
+_CUDA_BLOCKS = 4  # usual blocks in one on a device, where every launch costs the same
 _TABLE_BYTES = 64 * 2**20  # of sums, and of anchors, held at a time: above, the rows are passed over again
 _INDICATOR_LABELS = 8  # up to here a product with an indicator beats adding row by row
 _CUDA_INDICATOR_LABELS = 512
@@ -92,11 +94,16 @@ class ClusterMeans:
         U = block.placed
         centers = self.means.to(U.dtype)
         offset = (self.means.square().sum(dim=1) + self.spreads).to(U.dtype)
+        larger = (self.counts / (self.counts - 1).clamp(min=1)).to(U.dtype)
+        if can_launch(U) and U.dtype == torch.float32:
+            from isoscope.kernels.triton_proxies import mean_square_roots
+
+            inside, outside = mean_square_roots(U, block.squares, codes, centers, offset, larger)
+            return inside, outside
         squared = torch.addmm(offset[None], U, centers.T, alpha=-2)
         column = codes[:, None]
         inside = squared.gather(1, column).squeeze(1) + block.squares
         outside = squared.scatter_(1, column, torch.inf).amin(dim=1) + block.squares
-        larger = (self.counts / (self.counts - 1).clamp(min=1)).to(U.dtype)
         return (inside * larger[codes]).clamp_(min=0).sqrt_(), outside.clamp_(min=0).sqrt_()
 
 
@@ -123,7 +130,7 @@ class AnchorRows:
         source = HeldRows(rows.detach()) if isinstance(rows, Tensor) else rows
         first = next(source.blocks(_FRAME_ROWS))
         width = max(first.shape[1], labels.n_labels)
-        n_rows = block_rows(width, first.device)
+        n_rows = block_rows(width, first.device) * (_CUDA_BLOCKS if first.is_cuda else 1)
         return cls(source, labels, Frame.of(first), n_rows)
 
     @full_precision
@@ -136,7 +143,7 @@ class AnchorRows:
 
         def met(block: Block) -> tuple[Tensor, Tensor, Tensor]:
             first, last = torch.searchsorted(wanted, wanted.new_tensor([block.rows.start, block.rows.stop]))
-            sums = _sums_by_label(block.placed, self.labels.codes[block.rows], K)
+            sums = sums_by_label(block.placed, self.labels.codes[block.rows], K)
             return sums, block.squares, block.raw[wanted[first:last] - block.rows.start]
 
         sums = torch.zeros(K, self.frame.n_dims, dtype=torch.float64, device=pick.device)
@@ -146,7 +153,7 @@ class AnchorRows:
             lengths.append(lengths_here)
             picked.append(rows)
         squares = torch.cat(lengths)
-        by_cluster = _sums_by_label(squares.double()[:, None], self.labels.codes, K)[:, 0]
+        by_cluster = sums_by_label(squares.double()[:, None], self.labels.codes, K)[:, 0]
         means = sums / counts[:, None]
         spreads = (by_cluster / counts - means.square().sum(dim=1)).clamp(min=0)
         raw = torch.cat(picked)[order.argsort()]
@@ -221,7 +228,7 @@ class AnchorRows:
 
         def met(block: Block) -> tuple[list[Tensor], Tensor | None]:
             codes = self.labels.codes[block.rows]
-            parts = [_sums_by_label(self._distances(block, group, clusters), codes, K) for group in groups]
+            parts = [sums_by_label(self._distances(block, group, clusters), codes, K) for group in groups]
             return parts, also(block) if also else None
 
         sums = torch.zeros(K, m, dtype=torch.float64, device=anchors.index.device)
@@ -297,7 +304,7 @@ class AnchorRows:
         return Anchors(index, self._block(0, raw))
 
 
-def _sums_by_label(rows: Tensor, codes: Tensor, n_labels: int) -> Tensor:
+def sums_by_label(rows: Tensor, codes: Tensor, n_labels: int) -> Tensor:
     """(K, m) float64 sums of (n, m) rows over each label."""
     if n_labels <= (_CUDA_INDICATOR_LABELS if rows.is_cuda else _INDICATOR_LABELS):
         indicator = torch.zeros(n_labels, len(rows), dtype=rows.dtype, device=rows.device)

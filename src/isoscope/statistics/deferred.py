@@ -1,4 +1,4 @@
-"""Moments on CUDA whose checks are read back together, for many blocks at once.
+"""Moments on CUDA whose checks are read back together: for many blocks at once, or with the one value asked.
 
 `Moments.of` asks the device after each block whether float32 was enough. Where many blocks come one after
 another, as the layers of a model do, each question would wait for everything launched before it.
@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from isoscope.kernels.centered import block_sums, rows_at_once
 from isoscope.kernels.precision import full_precision
+from isoscope.kernels.recorded import replayed
+from isoscope.statistics.chunks import sums_dtype
 from isoscope.statistics.moments import Moments, of_whole_block
+
+_MOST_NUMBERS = 2**26  # of rows that are recorded whole: 256 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +41,25 @@ def can_defer(rows: Tensor) -> bool:
 def unchecked(rows: Tensor) -> Unchecked:
     """Launch the sums of a block; nothing waits for the device."""
     return Unchecked(of_whole_block(rows), rows)
+
+
+def quick_participation(X: Any) -> float | None:
+    """Return (tr A)²/‖A‖² of rows on CUDA by one recording; None where the plain way has to compute it."""
+    if not isinstance(X, Tensor) or X.ndim != 2 or X.numel() > _MOST_NUMBERS or not can_defer(X):
+        return None
+    if sums_dtype(X) != torch.float32:
+        return None
+    participation, *numbers = replayed(_participation, X, n_rows=rows_at_once(X.shape[1]))[0].tolist()
+    moments = Moments(len(X), X[0], None, None, None, None)  # with the numbers that are asked here alone
+    vars(moments)["_numbers"] = tuple(numbers)
+    return participation if moments.suits_float32 and not moments.is_flat else None
+
+
+@full_precision
+def _participation(rows: Tensor, n_rows: int) -> tuple[Tensor]:
+    mean, _, scatter, cubic, quartic = block_sums(rows, fourth=True, n_rows=n_rows)
+    moments = Moments(len(rows), mean, scatter, None, cubic, quartic)
+    return (torch.cat([moments.participation[None], moments.numbers]),)
 
 
 def checked(blocks: Sequence[Unchecked]) -> list[Moments]:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan
+from isoscope.kernels.cluster_plan import MOST_SUMS, Capacity, ClusterPlan, Tuning
 from isoscope.kernels.many_kmeans import CLOSE
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 from isoscope.labels import Labels
 
-Fields = tuple[Tensor, Tensor, Tensor]
-_FEW_POINTS = 3072  # whose distances are all held at once: 75 MB
+Fields = tuple[Tensor, Tensor, Tensor]  # cohesion, separation and nearest cluster
+FEW_POINTS = 3072  # whose distances are all held at once: 75 MB
 _FUSED_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+_KEPT_ROOMS = 64
 _plans: WeakKeyDictionary[Labels, ClusterPlan] = WeakKeyDictionary()
+_rooms: OrderedDict[Hashable, Capacity] = OrderedDict()
 
 
-def can_launch(X: Tensor) -> bool:
+def can_launch(X: Any) -> bool:
     """Whether Triton's kernels take these numbers: on CUDA, float32 or narrower, with Triton installed."""
-    if not X.is_cuda or X.dtype not in _FUSED_TYPES:
+    if not isinstance(X, Tensor) or not X.is_cuda or X.dtype not in _FUSED_TYPES:
         return False
     from isoscope.kernels.triton_residuals import AVAILABLE
 
@@ -52,27 +56,50 @@ def fused_sums(X: Tensor, labels: Labels) -> Tensor | None:
 def fused_separation(X: Tensor, labels: Labels, *, deterministic: bool = False) -> Fields | None:
     """(B, n) cohesion, separation and nearest cluster of (B, n, d) spaces; None where the tiles have to do.
 
-    What depends on the labels alone is kept with them, so a second space under the same Labels starts at
-    once, and from the third on its launches are replayed from a recording.
+    Of few numbers, the launches are replayed from a recording from the third call with a shape on. Of many,
+    what depends on the labels alone is kept with them.
     """
     if not can_fuse(X, labels):
         return None
-    if len(X) == 1 and X.shape[1] <= _FEW_POINTS and labels not in _plans:
+    if len(X) == 1 and X.shape[1] <= FEW_POINTS:
         few = _of_few_points(X[0], labels)
         if few is not None:
             return few
     from isoscope.kernels.triton_separation import cluster_separation
 
     with contextlib.suppress(torch.cuda.OutOfMemoryError):
-        plan = _plan(labels)
         if len(X) == 1 and X.numel() > MOST_NUMBERS:  # a recording would keep memory of that size
-            return cluster_separation(X, plan, deterministic=deterministic)
-        cohesion, separation, nearest = replayed(
-            cluster_separation, X, plan=plan, deterministic=deterministic
+            return cluster_separation(X, _plan(labels), deterministic=deterministic)[:3]
+        room = room_for(labels.sizes, X.device)
+        fields = replayed(
+            _separation, X, labels.codes, n_clusters=labels.n_labels, room=room, deterministic=deterministic
         )
-        return cohesion, separation, nearest
+        return fields[0], fields[1], fields[2]
     torch.cuda.empty_cache()
     return None
+
+
+def _separation(
+    X: Tensor, codes: Tensor, n_clusters: int, room: Capacity, deterministic: bool
+) -> tuple[Tensor, ...]:
+    """Nothing waits for the device."""
+    from isoscope.kernels.triton_separation import cluster_separation
+
+    plan = ClusterPlan.of(codes, n_clusters, capacity=room)
+    return cluster_separation(X, plan, deterministic=deterministic)[:3]
+
+
+def room_for(sizes: Sequence[int], device: torch.device) -> Capacity:
+    """Return room for clusters of these sizes: that of the last ones of as many rows, if it suffices."""
+    exact = Capacity.of(sizes, tuning=Tuning())
+    key = (sum(sizes), len(sizes), device)
+    room = _rooms.pop(key, None)
+    if room is None or not room.holds(exact.n_large, exact.n_small, exact.n_labels):
+        room = Capacity.around(sizes)
+    _rooms[key] = room
+    if len(_rooms) > _KEPT_ROOMS:
+        _rooms.popitem(last=False)
+    return room
 
 
 def _plan(labels: Labels) -> ClusterPlan:
@@ -87,14 +114,13 @@ def _of_few_points(X: Tensor, labels: Labels) -> Fields | None:
 
     None where some point's means are so small that the digits lost by products would show.
     """
-    cohesion, separation, nearest, is_trusted = replayed(
-        _all_at_once, X, labels.codes, n_clusters=labels.n_labels
-    )
+    *fields, is_trusted = replayed(all_at_once, X, labels.codes, n_clusters=labels.n_labels)
+    cohesion, separation, nearest = fields
     return (cohesion, separation, nearest) if bool(is_trusted) else None
 
 
 @full_precision
-def _all_at_once(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, ...]:
+def all_at_once(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, ...]:
     """(1, n) cohesion, separation and nearest cluster, and whether all can be trusted.
 
     Products about the mean lose the digits of pairs that are close for their distance to it: up to 1e-8 of

@@ -12,19 +12,19 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import ShapeError, UndefinedError
-from isoscope.kernels.centered import device_sums, moved_quartic, moved_to_mean
+from isoscope.kernels.centered import device_sums, moved_quartic, moved_to_mean, rows_at_once
 from isoscope.kernels.precision import check_spread, full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 from isoscope.statistics.declared import declare
+from isoscope.statistics.decomposed import begun_or
 
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
 _FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
 _OFFSET = 1e7  # squared means of so many variances show the rounding of the mean, at 1e-12 of a deviation
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
-_BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
 _DEVICE_NUMBERS = 2**28  # on a device, which is waited for after each block
 _FAR = 8.0  # sums about a point that misses the mean, squared, by so many variances lose digits
 _ULPS = 8.0  # of the mean: missing it by less is rounding, as in a dimension that is constant
@@ -83,7 +83,7 @@ class Moments:
         if weights is not None:
             return _of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
         d = matrix.shape[1]
-        at_once = max(1, _DEVICE_NUMBERS // d) if matrix.is_cuda else _BLOCKS_AT_ONCE * block_rows(d)
+        at_once = max(1, _DEVICE_NUMBERS // d) if matrix.is_cuda else rows_at_once(d)
         for block in matrix.split(at_once):
             part = _of_block(block, fourth, also)
             if not 0 < part.spread < torch.inf:
@@ -222,13 +222,14 @@ class Moments:
     def eigenvalues(self) -> Tensor:
         """(d,) eigenvalues of the covariance, largest first, none negative."""
         self._need(2, "eigenvalues")
-        values = torch.linalg.eigvalsh(self.smaller_side).flip(0).clamp(min=0) / (self.count - 1)
+        values = begun_or(self, "eigenvalues", lambda: torch.linalg.eigvalsh(self.smaller_side))
+        values = values.flip(0).clamp(min=0) / (self.count - 1)
         return torch.cat([values, values.new_zeros(self.n_dims - len(values))])
 
     @cached_property
     def principal(self) -> tuple[Tensor, Tensor]:
         """(d,) eigenvalues of Σ x xᵀ, uncentred, smallest first, and (d, d) eigenvectors, one a column."""
-        values, vectors = torch.linalg.eigh(self.second_moment)
+        values, vectors = begun_or(self, "principal", lambda: torch.linalg.eigh(self.second_moment))
         return values, vectors
 
     @cached_property
@@ -358,7 +359,7 @@ def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | 
 def of_whole_block(block: Tensor, fourth: bool = True) -> Moments:
     """Return the moments of rows that are centred twice; nothing waits for the device."""
     if block.is_cuda and not block.requires_grad:
-        n_rows = _BLOCKS_AT_ONCE * block_rows(block.shape[1])
+        n_rows = rows_at_once(block.shape[1])
         mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth, n_rows=n_rows)
         return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
     shift = block.mean(dim=0)
