@@ -50,11 +50,12 @@ def moved_to_mean(
     return mean, rest, scatter, cubic - m * trace - 2 * Am + 2 * n * square * m, quartic
 
 
-def device_sums(block: Tensor, *, fourth: bool, n_rows: int) -> Sums:
+def device_sums(block: Tensor, *, fourth: bool) -> Sums:
     """Return what `moved_to_mean` gives for rows on CUDA, of few numbers in one launch.
 
-    float32 adds up the products of `n_rows` rows at most. Nothing waits for the device.
+    Nothing waits for the device.
     """
+    n_rows = rows_at_once(block.shape[1])
     if block.numel() <= MOST_NUMBERS:
         sums = replayed(block_sums, block, fourth=fourth, n_rows=n_rows)
     else:
@@ -65,7 +66,10 @@ def device_sums(block: Tensor, *, fourth: bool, n_rows: int) -> Sums:
 
 
 def block_sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
-    """Return what `device_sums` does, without those that are None."""
+    """Return what `device_sums` does, without those that are None.
+
+    float32 adds up the products of `n_rows` rows at most.
+    """
     n = len(block)
     weights = block.new_ones(2 if fourth else 1, n)
     about = (weighted_sums(weights[:1], block)[0] / n).to(block.dtype)

@@ -23,6 +23,10 @@ _NARROW = 32  # up to here a product is so cheap that float64 costs nothing
 CROWDED = 0.1  # share of near pairs above which all pairs of a tile are taken again together
 DIRECT_BYTES = 2 * 2**20  # of rows in float64 that are taken by direct difference at a time
 LEAST_SUM = 1e-290  # below, squares and fourth powers are held with fewer digits or none
+# float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
+_FLOAT32_RANGE = (1e-17, 1e17)
+_FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
+_FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _VANISHED = 1e-305  # stands for squares that underflow, so that a sum of them is refused as too small
 
 _P = ParamSpec("_P")
@@ -101,6 +105,21 @@ def length_unit(rows: Tensor, origin: Tensor) -> float:
     return float(
         2.0 ** round(math.log2(largest * float((steps / largest).square().sum(dim=1).mean().sqrt())))
     )
+
+
+def hangs_on_few(spread: float, quartic: float) -> bool:
+    """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
+    return quartic > _FEW_ROWS * spread * spread  # a power of floats may overflow
+
+
+def float32_suits(spread: float, quartic: float, n: float, d: int) -> bool:
+    """Whether sums in float32 keep their digits: of n rows in d dimensions with this Σ‖u‖² and Σ‖u‖⁴."""
+    return _FLOAT32_RANGE[0] < spread / (n * d) < _FLOAT32_RANGE[1] and not hangs_on_few(spread, quartic)
+
+
+def is_flat(spread: float, mean_square: float, n: float) -> bool:
+    """Whether the spread of n rows with a mean of this squared length may be the rounding of equal rows."""
+    return spread <= _FLAT * n * mean_square
 
 
 @dataclass(frozen=True, eq=False)

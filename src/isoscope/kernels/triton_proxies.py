@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from isoscope.kernels.triton_residuals import kernel, tl, triton

@@ -17,11 +17,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isoscope.kernels.precision import full_precision
+from isoscope.kernels.precision import float32_suits, full_precision, is_flat
 from isoscope.kernels.products import sum_of_squares, weighted_sums
 from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 from isoscope.losses.score import NO_SQUARE, Shrinkage
-from isoscope.statistics.moments import float32_suits, is_flat
 
 _SINGLES = (torch.float32, torch.float16, torch.bfloat16)
 _SIZES_AN_OCTAVE = 4

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.centered import block_sums, rows_at_once
-from isoscope.kernels.precision import full_precision
+from isoscope.kernels.precision import float32_suits, full_precision, is_flat
 from isoscope.kernels.recorded import replayed
 from isoscope.statistics.chunks import sums_dtype
 from isoscope.statistics.moments import Moments, of_whole_block
@@ -49,10 +49,11 @@ def quick_participation(X: Any) -> float | None:
         return None
     if sums_dtype(X) != torch.float32:
         return None
-    participation, *numbers = replayed(_participation, X, n_rows=rows_at_once(X.shape[1]))[0].tolist()
-    moments = Moments(len(X), X[0], None, None, None, None)  # with the numbers that are asked here alone
-    vars(moments)["_numbers"] = tuple(numbers)
-    return participation if moments.suits_float32 and not moments.is_flat else None
+    n, d = X.shape
+    values = replayed(_participation, X, n_rows=rows_at_once(d))[0].tolist()
+    participation, spread, mean_square, quartic = map(float, values)
+    trusted = float32_suits(spread, quartic, n, d) and not is_flat(spread, mean_square, n)
+    return participation if trusted else None
 
 
 @full_precision

@@ -13,18 +13,21 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import ShapeError, UndefinedError
 from isoscope.kernels.centered import device_sums, moved_quartic, moved_to_mean, rows_at_once
-from isoscope.kernels.precision import check_spread, full_precision, two_sum
+from isoscope.kernels.precision import (
+    check_spread,
+    float32_suits,
+    full_precision,
+    hangs_on_few,
+    is_flat,
+    two_sum,
+)
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 from isoscope.statistics.declared import declare
 from isoscope.statistics.decomposed import begun_or
 
-# float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
-_FLOAT32_RANGE = (1e-17, 1e17)
-_FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
 _OFFSET = 1e7  # squared means of so many variances show the rounding of the mean, at 1e-12 of a deviation
-_FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _DEVICE_NUMBERS = 2**28  # on a device, which is waited for after each block
 _FAR = 8.0  # sums about a point that misses the mean, squared, by so many variances lose digits
 _ULPS = 8.0  # of the mean: missing it by less is rounding, as in a dimension that is constant
@@ -229,8 +232,7 @@ class Moments:
     @cached_property
     def principal(self) -> tuple[Tensor, Tensor]:
         """(d,) eigenvalues of Σ x xᵀ, uncentred, smallest first, and (d, d) eigenvectors, one a column."""
-        values, vectors = begun_or(self, "principal", lambda: torch.linalg.eigh(self.second_moment))
-        return values, vectors
+        return tuple(begun_or(self, "principal", lambda: torch.linalg.eigh(self.second_moment)))
 
     @cached_property
     def second_moment(self) -> Tensor:
@@ -258,21 +260,6 @@ class Moments:
         self._need(2, what)
         if not self.spread > 0:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
-
-
-def hangs_on_few(spread: float, quartic: float) -> bool:
-    """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
-    return quartic > _FEW_ROWS * spread * spread  # a power of floats may overflow
-
-
-def float32_suits(spread: float, quartic: float, n: float, d: int) -> bool:
-    """Whether sums in float32 keep their digits: of n rows in d dimensions with this Σ‖u‖² and Σ‖u‖⁴."""
-    return _FLOAT32_RANGE[0] < spread / (n * d) < _FLOAT32_RANGE[1] and not hangs_on_few(spread, quartic)
-
-
-def is_flat(spread: float, mean_square: float, n: float) -> bool:
-    """Whether the spread of n rows with a mean of this squared length may be the rounding of equal rows."""
-    return spread <= _FLAT * n * mean_square
 
 
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
@@ -359,8 +346,7 @@ def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | 
 def of_whole_block(block: Tensor, fourth: bool = True) -> Moments:
     """Return the moments of rows that are centred twice; nothing waits for the device."""
     if block.is_cuda and not block.requires_grad:
-        n_rows = rows_at_once(block.shape[1])
-        mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth, n_rows=n_rows)
+        mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth)
         return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
     shift = block.mean(dim=0)
     U = block - shift
