@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import InputError
 from isoscope.training import masked
@@ -110,6 +111,30 @@ def test_a_run_cut_short_goes_on_to_the_same_numbers(tokenizer: Any, tmp_path: P
         )
 
 
+@pytest.mark.slow
+def test_snapshots_are_checkpoints_that_can_be_measured(tokenizer: Any, tmp_path: Path) -> None:
+    """The snapshot of the last update is the trained model; one before training has its first weights."""
+    from isoscope.models import load_language_model, measure_checkpoints
+
+    run = tmp_path / "run"
+    found = train_masked_lm(TEXTS, tokenizer=tokenizer, steps=8, run=run, snapshots=[0, 3, 8], **QUICK)
+    names = ["step-0", "step-3", "step-8"]
+    assert sorted(path.name for path in (run / "snapshots").iterdir()) == names
+    last, first = (load_language_model(run / "snapshots" / name, device="cpu") for name in names[::-2])
+    for name, weight in last.model.encoder.named_parameters(prefix="encoder"):
+        assert torch.equal(weight, found.model.get_parameter(f"bert.{name}"))
+    assert not torch.equal(first.model.embeddings.word_embeddings.weight,
+                           last.model.embeddings.word_embeddings.weight)  # fmt: skip
+    followed = measure_checkpoints(
+        run / "snapshots", TEXTS[:8], metrics="mean_cosine", device="cpu", progress=False
+    )
+    assert list(followed.profiles) == names
+    plain = train_masked_lm(TEXTS, tokenizer=tokenizer, steps=8, **QUICK)
+    assert np.array_equal(plain.loss, found.loss)
+    assert found.configuration == MaskedLM.load(run).configuration
+    assert "snapshots" not in found.configuration
+
+
 def test_what_is_hidden_and_how() -> None:
     ids = torch.full((200, 500), 7)
     can_be = torch.ones_like(ids, dtype=torch.bool)
@@ -139,6 +164,13 @@ def test_special_tokens_are_never_hidden_and_masks_change_by_epoch(tokenizer: An
     assert task.counts[:5].sum() == 0
     task.begin_epoch(None, type("Order", (), {"epoch": 1})())
     assert not torch.equal(first["places"], task.batch(range(90))["places"])
+
+
+def test_snapshots_that_cannot_be_saved(tokenizer: Any, tmp_path: Path) -> None:
+    with raises(InputError, argument="snapshots", hint="run"):
+        train_masked_lm(TEXTS, tokenizer=tokenizer, steps=4, snapshots=[1], **QUICK)
+    with raises(InputError, argument="snapshots", got=5, wanted="from 0 to 4"):
+        train_masked_lm(TEXTS, tokenizer=tokenizer, steps=4, run=tmp_path, snapshots=[5, 1], **QUICK)
 
 
 def test_bad_input(tokenizer: Any, tiny_bert: Path) -> None:

@@ -21,6 +21,7 @@ PAPERS = {
     "istar": "Rudman and Eickhoff 2024, Stable Anisotropic Regularization",
     "manifolds": "Cai, Huang, Bian and Church 2021, Isotropy in the Contextual Embedding Space",
     "contrastive": "Xiao, Long and Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
+    "layers": "Every layer of four models: our own study",
 }
 OURS = "ours"
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ from isoscope.training.sequences import Batch, EpochOrder
 
 R = TypeVar("R", bound=Trained)
 PRECISIONS = ("float32", "bf16")
+SNAPSHOTS = "snapshots"  # the folder of models that are saved during a run
 
 
 class Task:
@@ -116,6 +118,7 @@ class EncoderRun:
     tracker: Any
     bar: Bar
     device: torch.device
+    snapshots: Mapping[int, Callable[[], object]] = field(default_factory=dict)
 
     def train(self) -> Journal:
         """Train to the end, from the latest checkpoint. With a folder, Ctrl-C saves a checkpoint first."""
@@ -176,6 +179,7 @@ def train_encoder(
     resume: bool,
     device: torch.device,
     progress: bool | None,
+    snapshots: Iterable[int] = (),
 ) -> R:
     """Train a model, resume its run, or return the result of a finished run.
 
@@ -190,6 +194,7 @@ def train_encoder(
         tracker: a geometry tracker, or None.
         run, resume, progress: the arguments of the caller.
         device: the device to train on.
+        snapshots: updates after which the model is saved to a folder of its own, `run/snapshots/step-N`.
     """
     about = asdict(settings) | {"kind": result.kind, **about, "device": str(device), **versions()}
     with RunFolder.open(run, about, resume=resume) as folder:
@@ -197,7 +202,12 @@ def train_encoder(
             return result.load(folder.path)
         model, task = load()
         with Bar(show=progress) as bar:
-            one = EncoderRun(model, task, settings, folder, tracker, bar, device)
+            write = save or save_pretrained
+            saved = {} if folder is None else {
+                step: partial(write, folder.path / SNAPSHOTS / f"step-{step}", model, tokenizer())
+                for step in snapshots
+            }  # fmt: skip
+            one = EncoderRun(model, task, settings, folder, tracker, bar, device, saved)
             journal = one.train()
             bar.step("measuring")
             measured = {} if measure is None else measure(model, task)
@@ -207,7 +217,7 @@ def train_encoder(
         }  # fmt: skip
         trajectory, reader = one.trajectory(journal, about), tokenizer()
         if folder is not None:
-            keep(folder, values, trajectory, lambda place: (save or save_pretrained)(place, model, reader))
+            keep(folder, values, trajectory, lambda place: write(place, model, reader))
         path = None if folder is None else folder.path
         return result.of(values, trajectory, folder=path, model=model, tokenizer=reader)
 

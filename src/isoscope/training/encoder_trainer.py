@@ -173,6 +173,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
         self._run.bar.step("training")
         if state.global_step == 0:
             self._follow(0)
+            self._snapshot(0)
 
     def on_epoch_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         epoch, inside = divmod(state.global_step, self._run.settings.steps_per_epoch)
@@ -185,6 +186,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
         step, chosen = state.global_step, self._run.settings
         self._run.bar.share(step / chosen.steps)
         self._follow(step)
+        self._snapshot(step)
         if self._run.tracker is not None and self._run.tracker.should_stop:
             self._journal.stopped = self._run.tracker.stop_reason
             control.should_training_stop = True
@@ -202,6 +204,10 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
             row = {"epoch": step / chosen.steps_per_epoch, "step": step, "loss": loss}
             self._journal.epochs.append(row | self._run.task.end_epoch(self._run.model))
         self._trainer.checkpoint()
+
+    def _snapshot(self, step: int) -> None:
+        if step in self._run.snapshots:
+            self._run.snapshots[step]()
 
     def _follow(self, step: int) -> None:
         tracker = self._run.tracker

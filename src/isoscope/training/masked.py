@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.errors import InputError, check_whole
+from isoscope.errors import InputError, Setting, check_whole
 from isoscope.models.language_models import LanguageModel, quiet_loading
 from isoscope.models.tokens import tokenize
 from isoscope.models.untouched import device_of, own_randomness, untouched
@@ -89,6 +89,7 @@ def train_masked_lm(
     run: str | os.PathLike[str] | None = None,
     resume: bool = False,
     save_every: int | None = None,
+    snapshots: Iterable[int] = (),
     device: str | torch.device | None = None,
     progress: bool | None = None,
 ) -> MaskedLM:
@@ -112,10 +113,17 @@ def train_masked_lm(
         run: folder for the run's checkpoints and results. An interrupted run resumes to the same numbers.
         resume: continue a run found in that folder, or return the result of a finished one.
         save_every: updates between checkpoints. There is always one at the end of each epoch.
+        snapshots: updates after which the model is saved to a folder of its own, `run/snapshots/step-N`;
+            0 is before training. `isoscope layers run/snapshots FILE` measures them.
         device: "cpu" or "cuda"; by default a CUDA device where there is one.
         progress: show a progress bar; None shows it on a terminal.
     """
     need_trainer()
+    steps_of = sorted(set(snapshots))
+    if steps_of and run is None:
+        raise InputError("needs a folder to save to", argument="snapshots", hint=Setting("run", to="name it"))
+    if wrong := [step for step in steps_of if not 0 <= step <= steps]:
+        raise InputError(argument="snapshots", got=wrong[0], wanted=f"updates from 0 to {steps:,}")
     if getattr(tokenizer, "mask_token_id", None) is None or tokenizer.pad_token_id is None:
         raise InputError("has no mask token or no padding token", argument="tokenizer")
     if check_whole("n_dims", n_dims) % check_whole("n_heads", n_heads):
@@ -150,7 +158,7 @@ def train_masked_lm(
 
     return train_encoder(
         MaskedLM, settings, about, load, measure=measure, tokenizer=lambda: tokenizer,
-        run=run, resume=resume, device=where, progress=progress,
+        run=run, resume=resume, device=where, progress=progress, snapshots=steps_of,
     )  # fmt: skip
 
 

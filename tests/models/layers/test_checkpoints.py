@@ -143,3 +143,18 @@ def test_bad_checkpoints(run: Path, tiny_gpt: Path, tmp_path: Path) -> None:
         measure_checkpoints([], TEXTS)
     with raises(InputError, argument="checkpoints", message="twice"):
         measure_checkpoints([run, run], TEXTS)
+
+
+@pytest.mark.slow
+def test_the_figure_over_training_and_its_notes(run: Path) -> None:
+    """Curves are not cut off where all values are equal, and a note of every checkpoint is shown once."""
+    from isoscope.models.layers.layer_figure import draw_layers
+
+    long = [*TEXTS, "a cat sat on the mat " * 6]
+    trajectory = measure_checkpoints(run, long, truncate=True, **QUICK)
+    assert sum("truncated to 24 tokens, the maximum of the model" in line for line in trajectory.lines()) == 1
+    figure = draw_layers(list(trajectory.profiles.values()), over_training=True)
+    for panel in figure.axes:
+        highest = max((y for line in panel.get_lines() for y in line.get_ydata()), default=None)
+        assert highest is None or panel.get_ylim()[1] > highest
+        assert "dotted" not in panel.get_title(loc="left")

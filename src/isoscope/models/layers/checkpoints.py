@@ -90,7 +90,11 @@ class LayerTrajectory(View):
         first = next(iter(self.profiles.values()))
         names = _SHOWN if first.has_default_metrics else first.metrics
         lines = [f"{one.title}: {one.meaning}" for one in map(Quantity.named, names)]
-        notes = dict.fromkeys(note for profile in self.profiles.values() for note in profile.notes)
+        notes = dict.fromkeys(
+            note.replace(profile.model, "the model")
+            for profile in self.profiles.values()
+            for note in profile.notes
+        )
         return [*lines, *(f"note: {note}" for note in notes)]
 
     def figure(self, path: Path | str) -> Path:

@@ -94,7 +94,7 @@ def draw_layers(
                 _checkpoints(panel, profiles, own[0])
             else:
                 _panel(panel, profiles, own)
-            panel.set_title(title, loc="left")
+            panel.set_title(title.partition(" (dotted")[0] if over_training else title, loc="left")
             panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for panel in drawn[len(chosen) :]:
             panel.set_axis_off()
@@ -123,7 +123,7 @@ def _scale(ax: Axes, name: str, values: Sequence[float]) -> None:
     if name == "mean_norm" and values and min(values) < _LOG_RATIO * max(values):
         ax.set_yscale("log")
     elif values and min(values) >= 0:
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.05 * max(values) or None)
 
 
 def _panel(ax: Axes, profiles: Sequence[LayerProfile], names: tuple[str, ...]) -> None:

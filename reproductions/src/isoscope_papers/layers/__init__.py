@@ -1,0 +1,1 @@
+"""Every layer of four models, along depth and over training: our own study."""
