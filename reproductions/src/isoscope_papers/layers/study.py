@@ -95,7 +95,9 @@ def _training(run: Layers) -> Section:
         f"({about['n_tokens']:,} tokens) with batches of {about['batch_size']} windows of {about['window']} "
         f"tokens. Its loss on held-out texts at the end is {number(about['held_out_loss'], 2)} nats per "
         f"masked token, where predicting by frequency gives {number(about['unigram_loss'], 2)}. The table "
-        "has the last layer at each checkpoint, and the mean training loss since half as many updates."
+        "has the last layer at each checkpoint, and the mean training loss since half as many updates. In a "
+        "model that is trained so little, the occurrences of a token nearly coincide in every block, and "
+        "TwoNN measures these groups."
     )
     cells = tuple((one.name, number(about["losses"].get(one.name), 2), *_last(one)) for one in run.profiles)
     return Section(f"{run.title}, over training", text, (), ("updates", "loss", *_titles()), cells)
