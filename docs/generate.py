@@ -19,6 +19,7 @@ import importlib.util
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -131,6 +132,7 @@ API = {
     "Representation quality": ("isoscope.metrics.representation_quality", "isoscope.metrics.debiased_rank"),
     "Manifold": ("isoscope.metrics.manifold", "isoscope.metrics.scales"),
     "The first look": ("isoscope.look",),
+    "Audit": ("isoscope.audit", "isoscope.queries"),
     "Two spaces": (
         "isoscope.comparison",
         "isoscope.metrics.correspondence",
@@ -373,7 +375,7 @@ def _run_console(body: str) -> str:
     printed = []
     for line in body.splitlines():
         call, _, n_lines = line.partition(" | head -")
-        words = call.removeprefix(".venv/bin/").split()
+        words = shlex.split(call.removeprefix(".venv/bin/"))
         if not words or words[0] != "isoscope":
             continue
         environment = {"COLUMNS": str(WIDTH)}

@@ -19,7 +19,7 @@ from isoscope.cli import app
 ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
 ORDER = (
-    ("_version", "printable"),
+    ("_version", "printable", "unchecked"),
     ("errors",),
     ("arguments", "list_columns", "table_columns"),
     ("frames",),
@@ -35,6 +35,7 @@ ORDER = (
     ("engine",),
     ("queries",),
     ("comparison", "corrections", "figures", "look"),
+    ("audit",),
     ("advice", "drift", "models"),
     ("compression", "losses", "tracking"),
     ("training",),

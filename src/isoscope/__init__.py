@@ -29,6 +29,10 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "Advice",
         "advise",
     ),
+    "audit": (
+        "Audit",
+        "audit",
+    ),
     "citations": ("cite",),
     "clustering": ("kmeans",),
     "comparison": (

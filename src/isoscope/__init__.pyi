@@ -15,6 +15,8 @@ from isoscope import training as training
 from isoscope._version import __version__ as __version__
 from isoscope.advice import Advice as Advice
 from isoscope.advice import advise as advise
+from isoscope.audit import Audit as Audit
+from isoscope.audit import audit as audit
 from isoscope.citations import cite as cite
 from isoscope.clustering import kmeans as kmeans
 from isoscope.comparison import Comparison as Comparison

@@ -9,6 +9,7 @@ import numpy as np
 
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.printable import some_rows
+from isoscope.unchecked import is_unchecked
 
 
 def is_list(cell: str) -> bool:
@@ -91,6 +92,12 @@ def lists_array(column: Any, name: object, n_dims: int | None = None, start: int
 
     if len(column) == 0:
         return np.empty((0, n_dims or 0), dtype=np.float32)
+    if column.null_count and is_unchecked():
+        present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        given = lists_array(column.drop_null(), name, n_dims)
+        vectors = np.full((len(column), given.shape[1]), np.nan, dtype=np.result_type(given, np.float32))
+        vectors[present] = given
+        return vectors
     if column.null_count:
         rows = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)) + start
         raise no_vectors(rows.tolist(), len(column), name)
@@ -104,7 +111,7 @@ def lists_array(column: Any, name: object, n_dims: int | None = None, start: int
             wanted="rows of one length",
         )
     values = column.flatten()
-    if values.null_count:
+    if values.null_count and not is_unchecked():
         row = start + values.is_null().index(True).as_py() // n_dims
         raise NotFiniteError(
             f"has missing numbers, the first in row {row}", argument=name, hint="drop or fill those rows"

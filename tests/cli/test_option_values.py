@@ -18,6 +18,7 @@ VALUES = ("9" * 30, "1e400", "nan", "-1", "")
 OWN = ("t.parquet", "--labels", "label")
 BASE: dict[str, tuple[str, ...]] = {
     "look": ("v.npy",),
+    "audit": ("v.npy",),
     "measure": ("v.npy", "-m", "isoscore"),
     "metrics": (),
     "cite": (),

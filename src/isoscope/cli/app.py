@@ -22,7 +22,8 @@ from isoscope.terminal import guarded, say
 
 _PANELS = {  # of the help; commands of no panel come last
     "Vectors in a file": (
-        "look", "measure", "compare", "drift", "correct", "advise", "compress", "report", "frontier",
+        *("look", "audit", "measure", "compare", "drift", "correct", "advise", "compress", "report"),
+        "frontier",
         "export",
     ),
     "Models and texts": ("encode", "layers"),

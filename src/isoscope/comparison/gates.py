@@ -31,9 +31,13 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+_OPPOSITE = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _GATE = re.compile(
     rf"\s*(?P<name>(?:worst:)?\s*(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*"
+)
+_CONDITION = re.compile(
+    rf"\s*(?P<name>\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*(?P<percent>%?)\s*"
 )
 
 
@@ -109,6 +113,31 @@ def parse_gates(texts: Iterable[str], metrics: Sequence[str] = ()) -> list[Gate]
     ['isoscore>=0.1', 'delta:mean_cosine<0', 'cka>=0.9']
     """
     return [_of_names(text, metrics) if metrics else _parsed(text) for text in texts]
+
+
+def parse_condition(text: str, names: Iterable[str], *, argument: str, such_as: str) -> Gate:
+    """Return the gate that fails where a condition holds: "duplicates>1%" is the gate duplicates<=0.01.
+
+    Args:
+        text: the condition.
+        names: of the quantities that there are.
+        argument: what the condition was given as.
+        such_as: an example of one.
+
+    >>> str(parse_condition("duplicates > 1%", ["duplicates"], argument="fail_on", such_as=""))
+    'duplicates<=0.01'
+    """
+    match = _CONDITION.fullmatch(text)
+    if match is None or not math.isfinite(float(match["bound"])):
+        wanted = "NAME>NUMBER, with >, >=, < or <=, and perhaps %"
+        raise InputError(argument=argument, got=text, wanted=wanted, hint=f'for example "{such_as}"')
+    known = tuple(names)
+    if match["name"] not in known:
+        close = close_names(match["name"], known)
+        hint = f"did you mean {' or '.join(close)}?" if close else ""
+        raise InputError(argument=argument, got=match["name"], wanted=f"one of {', '.join(known)}", hint=hint)
+    bound = float(match["bound"]) / (100 if match["percent"] else 1)
+    return Gate(match["name"], _OPPOSITE[match["sign"]], bound)
 
 
 def _matched(text: str, examples: str) -> re.Match[str]:

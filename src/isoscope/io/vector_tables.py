@@ -30,6 +30,7 @@ from isoscope.table_columns import (
     no_column,
     places_of,
 )
+from isoscope.unchecked import is_unchecked
 
 TEXT_COLUMN = "text"
 _TABLES = ("vectors", "columns", "exclude")  # the options that every table takes
@@ -84,7 +85,7 @@ class TableReader(Reader):
         start = 0
         for batch in self._table.batches([*self._places, *self._texts], block_rows(self.n_dims)):
             if self._is_list:
-                if batch.column(0).null_count:
+                if batch.column(0).null_count and not is_unchecked():
                     raise self._table.without_vectors(self._places[0])
                 vectors = lists_array(batch.column(0), self.path, self.n_dims, start)
             else:

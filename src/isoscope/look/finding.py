@@ -8,7 +8,7 @@ from typing import Any
 
 from isoscope.engine.readings import Reading
 from isoscope.look.next_steps import Step
-from isoscope.metrics.thresholds import SEVERITIES, THRESHOLDS, Severity
+from isoscope.metrics.thresholds import SEVERITIES, Severity, threshold_of
 from isoscope.results import plain
 from isoscope.tables import percent
 
@@ -38,11 +38,26 @@ def per_cent(value: float, more: int = 0) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that a first look has found.
+class Example:
+    """Rows that a finding is about, and what is said of them.
 
     Attributes:
-        name: such as "common_direction"; `THRESHOLDS` has its thresholds.
+        rows: counted from 0.
+        detail: such as "retrieved 812 times".
+        texts: the text of each row, where they are known.
+    """
+
+    rows: tuple[int, ...]
+    detail: str = ""
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a first look or an audit has found.
+
+    Attributes:
+        name: such as "common_direction"; `threshold_of` has its thresholds.
         severity: "serious", "moderate", "unclear" (too few rows, or no value) or "healthy".
         headline: the finding in one sentence.
         quantity: what the number is, in words.
@@ -55,6 +70,8 @@ class Finding:
         excess: where the number lies: 0 at the moderate threshold, 1 at the serious one, negative if healthy.
         listed: the rows or dimensions concerned, counted from 0, by kind, such as "copies"; at most 1,000 of
             a kind. `copy_groups` has one list for each vector that several rows have.
+        count: how many rows or dimensions it is about; None where it is about all.
+        examples: some of the rows, with their texts.
     """
 
     name: str
@@ -69,6 +86,8 @@ class Finding:
     write: Write
     excess: float
     listed: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    count: int | None = None
+    examples: Sequence[Example] = ()
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -96,8 +115,9 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-ready values."""
-        threshold = THRESHOLDS[self.name]
-        return {
+        threshold = threshold_of(self.name)
+        more = {} if self.count is None else {"count": self.count, "examples": plain(self.examples)}
+        return more | {
             "name": self.name,
             "severity": self.severity,
             "headline": self.headline,

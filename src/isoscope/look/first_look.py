@@ -23,7 +23,7 @@ from isoscope.look.result import Look
 from isoscope.metrics.clusters import PURITY_NEIGHBORS
 from isoscope.metrics.dimensions import contributions_of, rogue_limit
 from isoscope.metrics.isotropy import is_few, is_too_few
-from isoscope.metrics.manifold import HUBNESS_NEIGHBORS, k_occurrence
+from isoscope.metrics.manifold import HUBNESS_NEIGHBORS, hubs_of, k_occurrence
 from isoscope.metrics.registry import registered
 from isoscope.printable import printable
 from isoscope.progress import Bar
@@ -140,11 +140,10 @@ def _readings(names: tuple[str, ...], shelf: Statistics) -> dict[str, Reading]:
 
 
 def _hubs(sample: Statistics) -> Tensor:
-    """Return the hubs, the greatest first: neighbours of more rows than the mean and two deviations."""
+    """Return the hubs of the sample, the greatest first."""
     neighbors = sample.distinct_neighbors
-    counts = torch.from_numpy(k_occurrence(neighbors, k=min(HUBNESS_NEIGHBORS, neighbors.k))).double()
-    order = counts.argsort(descending=True, stable=True)
-    return order[: int((counts > counts.mean() + 2 * counts.std()).sum())]
+    k = min(HUBNESS_NEIGHBORS, neighbors.k)
+    return hubs_of(torch.from_numpy(k_occurrence(neighbors, k=k)), k)
 
 
 def _strongest(shelf: Statistics) -> int | None:

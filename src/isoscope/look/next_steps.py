@@ -55,13 +55,14 @@ class NextSteps:
     can_correct: bool = True
 
     def __call__(self, kind: str, what: str = "", **settings: Any) -> Step:
-        """Return a step of kind "measure" (metrics), "correct" (a method), "look", "advise" or "report"."""
+        """Return a step: "measure" (metrics), "correct" (a method), "look", "audit", "sweep", "advise", …."""
         if not self.file:
             return Step(self._python(kind, what, settings), is_command=False)
         if kind == "correct" and not self.can_correct:
             encode = shlex.join(["isoscope", "encode", *self.file, *self.texts, "-o", _ENCODED])
             return Step(f"{encode} && {NextSteps((_ENCODED,))(kind, what, **settings)}", is_command=True)
-        words = ["isoscope", kind, *self.file, *(() if kind == "correct" else self.texts)]
+        command = "audit" if kind == "sweep" else kind
+        words = ["isoscope", command, *self.file, *(() if kind == "correct" else self.texts)]
         if kind == "measure":
             words += ["-m", what]
         elif kind == "correct":
@@ -70,6 +71,10 @@ class NextSteps:
             words += ["-o", output_of(self.file[0], "-".join(_PAST[name] for name in what.split(",")))]
         elif kind == "look":
             words += ["--json"]
+        elif kind == "audit":
+            words += ["--rows", "rows.csv"]
+        elif kind == "sweep":
+            words += ["--sweep", "faiss"]
         elif self.labels is not None:
             words += ["--labels", self.labels]
         return Step(
@@ -87,6 +92,10 @@ class NextSteps:
             return f"iso.look({chain}.fit_transform(X){labels})"
         if kind == "look":
             return "iso.look(X)['rows'].listed"
+        if kind == "audit":
+            return "iso.audit(X).rows()"
+        if kind == "sweep":
+            return "isoscope.audit.sweep(X, 'faiss')"
         if kind == "advise":
             return f"iso.advise(X{labels})"
         return f"iso.report(X{labels}, path='report.html')"

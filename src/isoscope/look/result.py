@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isoscope._version import __version__
 from isoscope.engine.readings import Readings, View
-from isoscope.look.finding import Finding
+from isoscope.look.finding import Example, Finding
 from isoscope.look.references import nearest_and_ends
-from isoscope.metrics.thresholds import SEVERITIES, THRESHOLDS
-from isoscope.tables import escaped
+from isoscope.metrics.thresholds import SEVERITIES, threshold_of
+from isoscope.printable import printable
+from isoscope.tables import Grid, escaped
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,10 +25,94 @@ _STYLES = {"serious": "red", "moderate": "yellow", "unclear": "cyan", "healthy":
 _COLORS = {"serious": "#c0392b", "moderate": "#b7791f", "unclear": "#2b7a8c", "healthy": "#2e7d4f"}
 _INDENT = 11  # of all lines of a finding but the first: as wide as the severity
 _WIDEST = 100  # characters of a line of prose
+_ROWS, _TEXTS = 6, 2  # of an example that a line shows
+_LONGEST = 60  # characters of a text
+
+
+class Findings(View):
+    """A result that consists of findings.
+
+    Attributes:
+        findings: the worst first.
+    """
+
+    if TYPE_CHECKING:  # fields of those that are built on it
+
+        @property
+        def findings(self) -> tuple[Finding, ...]:
+            """The findings."""
+
+    def __getitem__(self, name: str) -> Finding:
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        raise KeyError(f"there is no finding {name!r}; there are {', '.join(f.name for f in self.findings)}")
+
+    @property
+    def detailed(self) -> tuple[Finding, ...]:
+        """The findings that are written out."""
+        return self.findings
+
+    def grids(self) -> Iterable[Grid]:
+        """Return no tables: the findings are written out."""
+        return ()
+
+    @property
+    def verdict(self) -> str:
+        """How many findings there are of each severity, in one sentence."""
+        counts = Counter(finding.severity for finding in self.findings)
+        if not counts["serious"] and not counts["moderate"]:
+            return "Nothing stands out."
+        listed = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
+        return f"{len(self.findings)} findings: {', '.join(listed)}."
+
+    def show(self, console: Terminal | None = None) -> None:
+        """Print the findings to the terminal, at its width; commands stay on one line."""
+        from rich.text import Text
+
+        from isoscope.console import Terminal
+
+        console = console or Terminal()
+        width = min(console.width, _WIDEST)
+        console.say(self.title, style="bold")
+        console.say(self.verdict)
+        for grid in self.grids():
+            console.print(grid.to_rich(console.width))
+        for finding in self.detailed:
+            console.print()
+            style = _STYLES[finding.severity]
+            _print(
+                console,
+                finding.headline,
+                width,
+                "bold",
+                Text(f"{finding.severity:<{_INDENT}}", f"bold {style}"),
+            )
+            if comparison(finding):
+                console.print(_compared(finding, width), soft_wrap=True)
+            _print(console, finding.meaning, width)
+            for example in finding.examples:
+                _print(console, _shown(example), width, "dim")
+            step = Text.assemble(("try".ljust(_INDENT), "dim"), (str(finding.step), "cyan"))
+            console.print(step, soft_wrap=True)
+        console.print()
+        for line in self.lines():
+            for part in textwrap.wrap(line, width):
+                console.print(Text(part, "dim"))
+
+    def _html(self) -> str:
+        """Return the findings as HTML."""
+        grids = "".join(grid.to_html() for grid in self.grids())
+        rows = "".join(map(_html, self.detailed))
+        lines = "".join(f"<p><small>{escaped(line)}</small></p>" for line in self.lines())
+        return (
+            f"<p><strong>{escaped(self.title)}</strong><br>{escaped(self.verdict)}</p>{grids}"
+            f'<table style="max-width:60em">{rows}</table>{lines}'
+        )
 
 
 @dataclass(frozen=True, repr=False)
-class Look(View):
+class Look(Findings):
     """The findings of a first look, the worst first.
 
     Attributes:
@@ -53,26 +139,11 @@ class Look(View):
     seed: int
     seconds: float
 
-    def __getitem__(self, name: str) -> Finding:
-        for finding in self.findings:
-            if finding.name == name:
-                return finding
-        raise KeyError(f"there is no finding {name!r}; there are {', '.join(f.name for f in self.findings)}")
-
     @property
     def title(self) -> str:
         """What was looked at, in one line."""
         labels = f", {self.n_labels:,} labels" if self.n_labels else ""
         return f"{self.name or 'space'}: {self.n:,} vectors × {self.d:,} dimensions ({self.dtype}){labels}"
-
-    @property
-    def verdict(self) -> str:
-        """How many findings there are of each severity, in one sentence."""
-        counts = Counter(finding.severity for finding in self.findings)
-        if not counts["serious"] and not counts["moderate"]:
-            return "Nothing stands out."
-        listed = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
-        return f"{len(self.findings)} findings: {', '.join(listed)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
@@ -107,45 +178,6 @@ class Look(View):
             *(f"note: {note}" for note in self.notes),
         ]
 
-    def show(self, console: Terminal | None = None) -> None:
-        """Print the findings to the terminal, at its width; commands stay on one line."""
-        from rich.text import Text
-
-        from isoscope.console import Terminal
-
-        console = console or Terminal()
-        width = min(console.width, _WIDEST)
-        console.say(self.title, style="bold")
-        console.say(self.verdict)
-        for finding in self.findings:
-            console.print()
-            style = _STYLES[finding.severity]
-            _print(
-                console,
-                finding.headline,
-                width,
-                "bold",
-                Text(f"{finding.severity:<{_INDENT}}", f"bold {style}"),
-            )
-            if comparison(finding):
-                console.print(_compared(finding, width), soft_wrap=True)
-            _print(console, finding.meaning, width)
-            step = Text.assemble(("try".ljust(_INDENT), "dim"), (str(finding.step), "cyan"))
-            console.print(step, soft_wrap=True)
-        console.print()
-        for line in self.lines():
-            for part in textwrap.wrap(line, width):
-                console.print(Text(part, "dim"))
-
-    def _html(self) -> str:
-        """Return the findings as HTML."""
-        rows = "".join(map(_html, self.findings))
-        lines = "".join(f"<p><small>{escaped(line)}</small></p>" for line in self.lines())
-        return (
-            f"<p><strong>{escaped(self.title)}</strong><br>{escaped(self.verdict)}</p>"
-            f'<table style="max-width:60em">{rows}</table>{lines}'
-        )
-
 
 def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     """Return the names and numbers that a line compares, in order of size; the caller's is marked True."""
@@ -161,9 +193,25 @@ def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     return [(name, finding.text if own else finding.write(number), own) for number, name, own in ordered]
 
 
+def _shown(example: Example) -> str:
+    """Return an example in one line: its rows, what is said of them, and the first texts."""
+    numbers = ", ".join(f"{row:,}" for row in example.rows[:_ROWS]) + (
+        ", …" if len(example.rows) > _ROWS else ""
+    )
+    parts = [f"{'row' if len(example.rows) == 1 else 'rows'} {numbers}", example.detail]
+    texts = [f"“{_shortened(text)}”" for text in dict.fromkeys(example.texts)]
+    return ": ".join([", ".join(filter(None, parts)), *([" · ".join(texts[:_TEXTS])] if texts else [])])
+
+
+def _shortened(text: str) -> str:
+    """Return a text in one line that prints."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"
+
+
 def _quantity(finding: Finding) -> str:
     """Return what is compared, and which end is good."""
-    threshold = THRESHOLDS[finding.name]
+    threshold = threshold_of(finding.name)
     return f"{finding.quantity} ({'low' if threshold.serious > threshold.moderate else 'high'} is better)"
 
 
@@ -198,10 +246,11 @@ def _html(finding: Finding) -> str:
         for name, number, own in comparison(finding)
     ]
     compared = f"{escaped(_quantity(finding))}: {' · '.join(parts)}<br>" if parts else ""
+    examples = "".join(f"<small>{escaped(_shown(one))}</small><br>" for one in finding.examples)
     color = _COLORS[finding.severity]
     cell = "text-align:left;vertical-align:top"
     return (
         f'<tr><td style="{cell};color:{color}"><b>{finding.severity}</b></td><td style="{cell}">'
         f"<b>{escaped(finding.headline)}</b><br>{compared}"
-        f"{escaped(finding.meaning)}<br><code>{escaped(str(finding.step))}</code></td></tr>"
+        f"{escaped(finding.meaning)}<br>{examples}<code>{escaped(str(finding.step))}</code></td></tr>"
     )

@@ -20,6 +20,7 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.neighbors import Neighbors
 
 _LID_NEIGHBORS = 100
+HUB = 5  # times the mean k-occurrence, from which on a row is called a hub
 HUBNESS_NEIGHBORS = 10
 _DISCARD = 0.1  # share of the largest ratios that TwoNN leaves out
 _FEW = 30  # points, whose TwoNN has a relative error of about 1/√30, a fifth
@@ -220,6 +221,16 @@ def hubness(X: Any, *, k: int = HUBNESS_NEIGHBORS) -> float:
     0.0
     """
     return _skewness(_searched_occurrences(Neighbors.of_distinct(X, k=k)))
+
+
+def hubs_of(counts: Tensor, mean: float) -> Tensor:
+    """Return the hubs, the greatest first: rows that are neighbours `HUB` times as often as the mean.
+
+    >>> hubs_of(torch.tensor([1, 9, 0, 2]), mean=1.5).tolist()
+    [1]
+    """
+    order = counts.argsort(descending=True, stable=True)
+    return order[: int((counts >= HUB * mean).sum())]
 
 
 def _skewness(counts: Tensor) -> float:

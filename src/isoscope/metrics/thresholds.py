@@ -122,6 +122,85 @@ THRESHOLDS: dict[str, Threshold] = {
         "is almost that of chance.",
     ),
 }
+AUDIT_THRESHOLDS: dict[str, Threshold] = {
+    "not_finite": Threshold(
+        1e-12,
+        0.001,
+        "share of rows with NaN or infinity",
+        "A single one stops most programs, and an index returns it for any query or for none.",
+    ),
+    "zero_vectors": Threshold(
+        1e-12, 0.001, "share of zero vectors", "A zero vector has no cosine; most are texts that were empty."
+    ),
+    "odd_lengths": Threshold(
+        1e-12,
+        0.001,
+        "share of rows whose length is far from all others",
+        "By inner product a row that is too long comes up for every query, and one too short for none.",
+    ),
+    "padded_rows": Threshold(
+        1e-12,
+        0.01,
+        "share of rows that end in zeros where others do not",
+        "They are from a model of fewer dimensions or were truncated; cosines across the two mean nothing.",
+    ),
+    "mixture": Threshold(
+        1e-12,
+        0.05,
+        "share of the rows of the other kind, where the rows are of two kinds that never meet",
+        "A search never crosses: rows of one kind are not found for queries of the other.",
+    ),
+    "constant_dimensions": Threshold(
+        1e-12, 0.05, "share of the dimensions with one value", "They take memory and tell no rows apart."
+    ),
+    "duplicates": Threshold(
+        0.001,
+        0.05,
+        "share of rows that equal another row",
+        "One row in a thousand is worth removing; one in twenty fills results and leaks into test sets.",
+    ),
+    "near_duplicates": Threshold(
+        0.02,
+        0.1,
+        "share of rows that nearly equal another row",
+        "From one row in fifty on, results repeat themselves; at one in ten they hide others.",
+    ),
+    "outliers": Threshold(
+        0.001,
+        0.01,
+        "share of rows whose direction has parts that others do not have",
+        "A few are odd texts; one row in a hundred is a fault of the pipeline.",
+    ),
+    "hubs": Threshold(
+        0.05,
+        0.2,
+        "share of all results that hubs take",
+        "At one result in twenty the same rows are seen again and again; at one in five others are missing.",
+    ),
+    "never_retrieved": Threshold(
+        0.1,
+        0.3,
+        "share of rows that nobody retrieves, beyond those that chance alone would leave",
+        "Every tenth row is stored and not found; text encoders leave a few in a hundred.",
+    ),
+    "inner_product": Threshold(
+        0.05,
+        0.2,
+        "share of the results that differ between cosine and inner product",
+        "At one result in twenty a change of the similarity is seen; at one in five it is another search.",
+    ),
+    "ann_recall": Threshold(
+        0.95,
+        0.85,
+        "share of the exact neighbours that the index returns",
+        "0.95 is the usual aim; below 0.85 one neighbour in seven is missing.",
+    ),
+}
+
+
+def threshold_of(name: str) -> Threshold:
+    """Return the threshold of a finding of a first look or of an audit."""
+    return THRESHOLDS[name] if name in THRESHOLDS else AUDIT_THRESHOLDS[name]
 
 
 def common_direction(mean_cosine: float) -> str:

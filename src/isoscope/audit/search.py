@@ -1,0 +1,125 @@
+"""Neighbours for an audit: of all rows, of some of them among all, or of queries; by blocks of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.engine.source import Source
+from isoscope.kernels.tiles import Progress
+from isoscope.statistics.directions import has_direction
+from isoscope.statistics.neighbors import Neighbors
+
+_BLOCK_NUMBERS, _CUDA_BLOCK_NUMBERS = 2**25, 2**30  # of vectors that are searched at once
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The k nearest rows of some rows or queries, by cosine.
+
+    Attributes:
+        asked: (q,) the rows of the source that were asked for; empty for queries from elsewhere.
+        neighbors: of each, as rows of the source, which zero vectors are not among.
+        n_candidates: how many rows can be a neighbour.
+        n_population: how many rows or queries those asked for stand for.
+    """
+
+    asked: Tensor
+    neighbors: Neighbors
+    n_candidates: int
+    n_population: int
+
+    def __len__(self) -> int:
+        return len(self.neighbors.indices)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether those asked for are a part of the rows they stand for."""
+        return len(self) < self.n_population
+
+    @property
+    def cosines(self) -> Tensor:
+        """(q, k) the cosines, descending."""
+        return 1 - self.neighbors.distances
+
+
+def search_all(source: Source, k: int, progress: Progress | None = None) -> Found:
+    """Search the neighbours of every row among all others; zero vectors are left out."""
+    vectors = source.load().vectors.detach()
+    rows = has_direction(vectors).nonzero().flatten()
+    whole = vectors if len(rows) == len(vectors) else vectors[rows]
+    found = Neighbors.of(whole, k=k, metric="cosine", progress=progress)
+    neighbors = Neighbors(found.distances, rows[found.indices], "cosine")
+    return Found(rows, neighbors, len(rows), len(rows))
+
+
+def search_rows(
+    source: Source, rows: Tensor, vectors: Tensor, k: int, n_candidates: int, progress: Progress | None = None
+) -> Found:
+    """Search the neighbours of some rows among all others; the vectors are theirs, none of them zero."""
+    found = without_own(nearest(source, vectors, k + 1, progress=progress), rows)
+    return Found(rows, found, n_candidates, n_candidates)
+
+
+def search_queries(
+    source: Source, vectors: Tensor, k: int, n_candidates: int, progress: Progress | None = None
+) -> Found:
+    """Search the neighbours of queries among all rows; queries that are zero are left out."""
+    asked = vectors[has_direction(vectors)]
+    found = nearest(source, asked, k, progress=progress)
+    return Found(torch.empty(0, dtype=torch.int64), found, n_candidates, len(found.indices))
+
+
+def nearest(
+    source: Source, asked: Tensor, k: int, *, lift: float | None = None, progress: Progress | None = None
+) -> Neighbors:
+    """Return the k nearest rows of the source that are not zero.
+
+    Args:
+        source: what is searched, block by block.
+        asked: (q, d) vectors.
+        k: how many neighbours.
+        lift: None for cosines. Else the largest length M of a row, for inner products: with one more
+            dimension √(M² − ‖x‖²) rows are nearer, the larger their inner product with a query.
+        progress: told the share of the work that is done.
+    """
+    best: Neighbors | None = None
+    on_cuda = source.device.type == "cuda"
+    n_rows = max(1024, (_CUDA_BLOCK_NUMBERS if on_cuda else _BLOCK_NUMBERS) // source.n_dims)
+    asked = asked.to(source.device)
+    if lift is not None:
+        asked = torch.nn.functional.pad(asked, (0, 1))
+    start = 0
+    for block in source.blocks(n_rows):
+        vectors = block.vectors.detach()
+        rows = has_direction(vectors).nonzero().flatten()
+        if len(rows):
+            points = vectors if len(rows) == len(vectors) else vectors[rows]
+            if lift is not None:
+                points = _lifted(points, lift)
+            metric = "cosine" if lift is None else "euclidean"
+            here = Neighbors.between(asked, points, k=k, metric=metric)
+            places = torch.where(here.indices >= 0, rows[here.indices.clamp(min=0)] + start, -1)
+            here = Neighbors(here.distances, places, metric)
+            best = here if best is None else best.merge(here)
+        start += len(vectors)
+        if progress and source.n_rows:
+            progress(start / source.n_rows)
+    assert best is not None
+    return best
+
+
+def without_own(found: Neighbors, rows: Tensor) -> Neighbors:
+    """Return the neighbours without the row itself, or without the last where it is not among them."""
+    own = found.indices == rows.to(found.indices.device)[:, None]
+    own[:, -1] |= ~own.any(dim=1)
+    kept = (~own).nonzero()[:, 1].view(len(own), found.k - 1)
+    return Neighbors(found.distances.gather(1, kept), found.indices.gather(1, kept), found.metric)
+
+
+def _lifted(points: Tensor, longest: float) -> Tensor:
+    squares = points.double().square().sum(dim=1)
+    more = (longest**2 - squares).clamp(min=0).sqrt()
+    return torch.cat([points, more[:, None].to(points.dtype)], dim=1)
