@@ -131,11 +131,7 @@ def parse_condition(text: str, names: Iterable[str], *, argument: str, such_as: 
     if match is None or not math.isfinite(float(match["bound"])):
         wanted = "NAME>NUMBER, with >, >=, < or <=, and perhaps %"
         raise InputError(argument=argument, got=text, wanted=wanted, hint=f'for example "{such_as}"')
-    known = tuple(names)
-    if match["name"] not in known:
-        close = close_names(match["name"], known)
-        hint = f"did you mean {' or '.join(close)}?" if close else ""
-        raise InputError(argument=argument, got=match["name"], wanted=f"one of {', '.join(known)}", hint=hint)
+    check_choice(argument, match["name"], names)
     bound = float(match["bound"]) / (100 if match["percent"] else 1)
     return Gate(match["name"], _OPPOSITE[match["sign"]], bound)
 
