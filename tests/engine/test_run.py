@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from isoscope.engine.options import Scale
 from isoscope.engine.run import gather
 from isoscope.engine.source import Wrapped
 from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.kernels.tiles import Arranged
 from isoscope.metrics.registry import KNOWN
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
@@ -183,10 +185,10 @@ def test_how_often_pairs_are_met(
     met = 0
     between = strips.sums_between
 
-    def counted(A: Any, a: Any, B: Any, b: Any) -> Any:
+    def counted(A: Any, B: Any, n_clusters: int) -> Any:
         nonlocal met
-        met += len(A) * len(B)
-        return between(A, a, B, b)
+        met += len(A.order) * len(B.order)
+        return between(A, B, n_clusters)
 
     monkeypatch.setattr(strips, "STRIP_ROWS", 30)
     monkeypatch.setattr(strips, "SUMS_BYTES", sums_bytes)
@@ -196,6 +198,30 @@ def test_how_often_pairs_are_met(
     gather(Cut(Space(vectors, labels=labels), parts), {"separation"}, scale=Scale())
     others = n * n - n * 30  # pairs of rows of different strips, from either side
     assert met == (others / 2 if sums_bytes else others)
+
+
+def test_blocks_are_arranged_once_for_all_strips(vectors: np.ndarray, monkeypatch: Any) -> None:
+    from isoscope.engine import arranged_blocks, strips
+
+    n_arranged = 0
+
+    def counted(rows: Any, labels: Any) -> Any:
+        nonlocal n_arranged
+        n_arranged += 1
+        return Arranged.of(rows, labels)
+
+    monkeypatch.setattr(strips, "STRIP_ROWS", 30)
+    monkeypatch.setattr(arranged_blocks, "Arranged", SimpleNamespace(of=counted))
+    space = Space(vectors, labels=np.arange(len(vectors)) % 2)
+    cuts = list(range(30, len(vectors), 30))
+    n = len(cuts) + 1
+    gather(Cut(space, cuts), {"separation"}, scale=Scale())
+    assert n_arranged == n
+    assert not arranged_blocks._here  # gone with the strips
+    monkeypatch.setattr(arranged_blocks, "HELD_BYTES", 1)
+    n_arranged = 0
+    gather(Cut(space, cuts), {"separation"}, scale=Scale())
+    assert n_arranged > n
 
 
 def test_a_tight_memory_makes_small_blocks(shards: Path) -> None:

@@ -78,13 +78,23 @@ for bound in (100, 250):  # all sums together are 92 MB
 def test_by_default_tiles_and_sums_stay_within_256_mb(many, monkeypatch) -> None:
     X, y = many
     (plan,) = tile_plans(X, as_labels(y))
-    assert (plan.tile_rows, plan.keeps_sums) == (TILE_ROWS, True)
+    assert plan.tile_rows <= TILE_ROWS
+    assert plan.keeps_sums
+    assert plan.working_bytes <= budget.MEMORY_MB * 2**20
     monkeypatch.setattr(budget, "MEMORY_MB", 60.0)
     (plan,) = tile_plans(X, as_labels(y))
     assert plan.working_bytes <= 60 * 2**20
     monkeypatch.setattr(budget, "MEMORY_MB", 0.0)  # nothing fits: the least, rather than an error
     (plan,) = tile_plans(X, as_labels(y))
     assert not plan.keeps_sums
+
+
+def test_tiles_are_enough_for_all_cores(monkeypatch) -> None:
+    labels = as_labels([0, 1] * 16_384)
+    for n_threads, n, expected in ((1, 32_768, TILE_ROWS), (4, 1024, 256), (4, 200, 256), (2, 1500, 512)):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n_threads=n_threads: n_threads)
+        (plan,) = tile_plans(torch.zeros(n, 8), labels.rows(0, n))
+        assert plan.tile_rows == expected
 
 
 def test_running_out_of_device_memory_halves_the_tiles(many, monkeypatch) -> None:

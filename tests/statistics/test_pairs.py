@@ -6,7 +6,10 @@ import torch
 from scipy.spatial.distance import cdist
 
 from isoscope.errors import LabelError
+from isoscope.kernels.tiles import Arranged
+from isoscope.labels import Labels
 from isoscope.statistics import ClusterDistances, Separation
+from isoscope.statistics.pairs import sums_between
 
 
 @pytest.fixture
@@ -73,3 +76,20 @@ def test_labels_are_checked_before_work() -> None:
 def test_sums_are_frozen(labelled) -> None:
     with pytest.raises(AttributeError):
         ClusterDistances.of(*labelled).sums = torch.zeros(1)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0, 1e9, 1e20])
+@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e-30])
+@pytest.mark.parametrize("K", [2, 40])
+def test_sums_between_two_arrangements(K: int, scale: float, apart: float) -> None:
+    """However far apart the two are, and however much their spreads differ."""
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(90, 40)), apart + scale * rng.normal(size=(70, 40))
+    A, B = (torch.from_numpy(rows).float() for rows in (A, B))
+    a, b = (Labels(torch.arange(len(rows)) % K, tuple(range(K))) for rows in (A, B))
+    here, there = sums_between(Arranged.of(A, a, tile_rows=32), Arranged.of(B, b, tile_rows=32), K)
+    exact = torch.from_numpy(cdist(A.double(), B.double()))
+    for sums, distances, labels in ((here, exact, b), (there, exact.T, a)):
+        expected = torch.zeros(K, len(distances), dtype=torch.float64)
+        expected.index_add_(0, labels.codes, distances.T.contiguous())
+        assert torch.allclose(sums, expected, rtol=1e-6)

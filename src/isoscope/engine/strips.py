@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +11,14 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import block_rows
+from isoscope.engine.arranged_blocks import ArrangedBlocks
 from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.options import Scale
 from isoscope.engine.passes import Outcome
 from isoscope.engine.runners import Job, Runner
 from isoscope.engine.source import Source
 from isoscope.kernels.precision import full_precision
-from isoscope.kernels.tiles import Progress
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.labels import Labels, as_clusters
 from isoscope.statistics.nearest_clusters import reduce_sums
 from isoscope.statistics.pairs import ClusterDistances, Separation, sums_between
@@ -141,7 +143,8 @@ class _Strips:
         n_rows = min(block_rows(max(d, K)), scale.rows_of_block(d, K))
         m = strip_rows(d, K, memory=scale.memory)
         self._parts, self._n_rows, self._once = parts, n_rows, once
-        self._task = StripTask(K, n_rows, once)
+        self._blocks = ArrangedBlocks()  # in this process that of all strips
+        self._task = StripTask(K, n_rows, once, uuid.uuid4().hex)
         kind = torch.uint8 if K <= 256 else torch.int16 if K <= 2**15 else torch.int64
         self._codes, self._starts = clusters.codes.to(kind), []
         self._strips: list[tuple[int, int, int]] = []  # index into parts, first row of it, row after the last
@@ -164,7 +167,7 @@ class _Strips:
         """Return the jobs of a strip with every part, or with those from its own on."""
         index, first, stop = self._strips[number]
         codes = self._codes[self.rows(number)].clone()
-        read = (self._parts[index][1], first, stop, self._starts[index], self._n_rows, codes)
+        read = (self._parts[index][1], first, stop, self._starts[index], self._n_rows, codes, self._blocks)
         return Job(self._task, list(self._calls(index if self._once else 0)), (read_strip, read))
 
     def _calls(self, first: int) -> Iterator[tuple[Any, ...]]:
@@ -193,21 +196,24 @@ class StripTask:
         n_labels: K.
         n_rows: rows of a block.
         once: whether the strip meets the rows after it only, and their sums are wanted too.
+        run: what tells the blocks of this run from those of others.
     """
 
     n_labels: int
     n_rows: int
     once: bool
+    run: str
 
     @full_precision
     def __call__(self, place: int, part: Source, start: int, codes: Tensor, strip: Strip) -> Outcome:
         """Return the sums of the strip's rows over one part, whose first row is `start` among all."""
-        strip_labels = self._labels(strip.codes.to(strip.raw.device))
+        first, stop = strip.start - start, strip.start - start + len(strip.raw)
+        strip_rows = self._arranged(strip, strip.start, strip.raw, strip.codes)
         sums = torch.zeros(self.n_labels, len(strip.raw), dtype=torch.float64)
         others = torch.zeros(self.n_labels, len(codes), dtype=torch.float64)
-        if start <= strip.start < start + len(codes):
-            sums += ClusterDistances.of(strip.raw, strip_labels).sums.T.cpu()
-        first, stop = strip.start - start, strip.start - start + len(strip.raw)
+        if 0 <= first < len(codes):
+            labels = self._labels(strip.codes.to(strip.raw.device))
+            sums += ClusterDistances.of(strip.raw, labels).sums.T.cpu()
         at = 0
         for block in FileRows(part, len(codes)).blocks(self.n_rows):
             spans = [(max(at, stop), at + len(block))]
@@ -215,13 +221,18 @@ class StripTask:
                 spans.append((at, min(at + len(block), first)))
             for begin, end in spans:
                 if begin < end:
-                    labels = self._labels(codes[begin:end].to(strip.raw.device))
-                    rows = block[begin - at : end - at].to(strip.raw.device)
-                    here, there = sums_between(strip.raw, strip_labels, rows, labels)
+                    inside = block[begin - at : end - at].to(strip.raw.device)
+                    rows = self._arranged(strip, start + begin, inside, codes[begin:end])
+                    here, there = sums_between(strip_rows, rows, self.n_labels)
                     sums += here.cpu()
                     others[:, begin:end] = there.cpu()
             at += len(block)
         return Outcome({"pairs": PairSums(sums, {start: others} if self.once else {})}, {place: len(codes)})
+
+    def _arranged(self, strip: Strip, start: int, rows: Tensor, codes: Tensor) -> Arranged:
+        return strip.blocks.of(
+            (self.run, start, start + len(rows)), rows, self._labels(codes.to(rows.device))
+        )
 
     def _labels(self, codes: Tensor) -> Labels:
         return Labels(codes.long(), tuple(range(self.n_labels)))
@@ -235,14 +246,18 @@ class Strip:
         start: the first one's number among all rows.
         raw: (m, d) the rows.
         codes: (m,) the cluster of each.
+        blocks: what it met last, arranged.
     """
 
     start: int
     raw: Tensor
     codes: Tensor
+    blocks: ArrangedBlocks
 
 
-def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int, codes: Tensor) -> Strip:
+def read_strip(
+    part: Source, first: int, stop: int, start: int, n_rows: int, codes: Tensor, blocks: ArrangedBlocks
+) -> Strip:
     """Rows first … stop−1 of a part, whose first row is `start` among all, with their clusters."""
     parts, at = [], 0
     for block in part.blocks(n_rows):
@@ -251,4 +266,4 @@ def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int, cod
         at += len(block)
         if at >= stop:
             break
-    return Strip(start + first, torch.cat(parts), codes)
+    return Strip(start + first, torch.cat(parts), codes, blocks)

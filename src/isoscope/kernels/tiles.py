@@ -12,9 +12,10 @@ Pairs that are still too close (duplicates, tiny clusters) are recomputed by dir
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ from isoscope.kernels.precision import (
 )
 from isoscope.kernels.products import sum_of_squares, weighted_sums
 from isoscope.kernels.selection import medians
+from isoscope.kernels.tile_plan import Band, Tile, by_size, planned
 from isoscope.kernels.workers import Room, in_order, one_core
 from isoscope.labels import Labels
 
@@ -40,46 +42,22 @@ R = TypeVar("R")
 
 Progress = Callable[[float], None]  # is called with the share of the work that is done
 _L2_BYTES = torch.cpu.get_capabilities().get("l2_cache_size") or 2**20
-# Measured on cores with 1 and 2 MB of L2: matrix products take the same time in tiles of 384 to 900 rows; the
-# work around them is fastest from 640 to 768. A smaller cache needs smaller tiles, which must fit in it.
-TILE_ROWS = 768 if _L2_BYTES >= 2**20 else 512
+# Measured on cores with 1 MB of L2: products take the same time in tiles of 384 to 1,536 rows. What follows
+# a product starts with cold caches, 30 µs an operation, so large tiles cost less; but those on the diagonal are
+# taken whole, and larger ones waste more. A smaller cache needs smaller tiles.
+TILE_ROWS = 1024 if _L2_BYTES >= 2**20 else 512
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
-_FEW_CLUSTERS = 16  # in a tile; up to here one sum per cluster is cheaper than a transposed copy
 _TILES_PER_THREAD = 4  # at least, when centring: with fewer, starting a thread costs more than it saves
 _SPREAD_ROWS = 16  # sampled to estimate the spread of a tile
 _FAR = 1e15  # if distances differ by more than this factor, float32 cannot hold both squares
+_NEAR_UNIT = 2.0**10  # units that differ by less can be held together, up to distances of _FAR
 _UNIT_ROWS = 256  # sampled to choose the unit of length
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Rows start … stop−1 of the arranged points, holding clusters first … last."""
-
-    start: int
-    stop: int
-    first: int
-    last: int
-
-    @property
-    def pure(self) -> bool:
-        """Whether all rows belong to one cluster."""
-        return self.first == self.last
-
-    @property
-    def rows(self) -> slice:
-        """The tile's rows."""
-        return slice(self.start, self.stop)
-
-    @property
-    def clusters(self) -> slice:
-        """The tile's clusters, as columns of a per-cluster result."""
-        return slice(self.first, self.last + 1)
 
 
 class _LeftCache(threading.local):
     """The rows on the left of a thread's last product, for its next one."""
 
-    key = (-1, -1)
+    key: tuple[Any, ...] = ()
     left: Tensor
     largest: float
 
@@ -91,52 +69,45 @@ class Arranged:
     Attributes:
         points: (n, d) the caller's rows, unsorted, never changed.
         order: (n,) where each sorted row comes from.
-        codes: (n,) cluster of each sorted row.
+        clusters: (K,) the caller's number of each cluster that occurs, in the order of the tiles.
+        codes: (n,) cluster of each sorted row, by its place in `clusters`.
         tiles: the plan, in order.
         augmented: (n, d + 2) rows (b', 1, ‖b'‖²), sorted, about their tile's centre, in units.
-        centers: (C, d) float64; the first is the common centre of mixed tiles, zero.
+        centers: (C, d) float64; the first is the common centre of mixed tiles.
         center_of: (number of tiles,) which centre each tile has.
-        unit: the length that the number 1 stands for.
-        cut: if given, only pairs with one point in a cluster before `cut` and one in a later cluster are
-            computed.
+        unit: the length that the number 1 stands for, a power of two.
     """
 
     points: Tensor
     order: Tensor
+    clusters: Tensor
     codes: Tensor
     tiles: tuple[Tile, ...]
     augmented: Tensor
     centers: Tensor
     center_of: tuple[int, ...]
     unit: float
-    cut: int | None = None
     _left_cache: _LeftCache = field(default_factory=_LeftCache, init=False, repr=False)
     _left_room: Room = field(default_factory=Room, init=False, repr=False)
     _tile_room: Room = field(default_factory=Room, init=False, repr=False)
     _sums_room: Room = field(default_factory=Room, init=False, repr=False)
 
     @classmethod
-    def of(
-        cls,
-        X: Tensor,
-        labels: Labels | None = None,
-        *,
-        tile_rows: int | None = None,
-        cut: int | None = None,
-    ) -> Arranged:
+    def of(cls, X: Tensor, labels: Labels | None = None, *, tile_rows: int | None = None) -> Arranged:
         """Sort, plan and centre the rows of a checked matrix."""
         with one_core() as n_cores:
-            return cls._of(X.detach(), labels, tile_rows, cut, 1 if X.is_cuda else n_cores)
+            return cls._of(X.detach(), labels, tile_rows, 1 if X.is_cuda else n_cores)
 
     @classmethod
-    def _of(
-        cls, X: Tensor, labels: Labels | None, tile_rows: int | None, cut: int | None, n_workers: int
-    ) -> Arranged:
+    def _of(cls, X: Tensor, labels: Labels | None, tile_rows: int | None, n_workers: int) -> Arranged:
         n, d = X.shape
         codes = labels.codes if labels is not None else torch.zeros(n, dtype=torch.int64, device=X.device)
-        order = torch.argsort(codes, stable=True)
         tile_rows = tile_rows or (CUDA_TILE_ROWS if X.is_cuda else TILE_ROWS)
-        tiles = _plan(torch.bincount(codes).tolist(), tile_rows, cut)
+        counts = torch.bincount(codes).tolist()
+        clusters = by_size(counts, tile_rows)
+        tiles = planned([counts[cluster] for cluster in clusters], tile_rows)
+        origin = torch.tensor(clusters, device=X.device)
+        order, codes = _sorted(codes, origin, tiles)
         rows = _SortedRows(X, order, n_workers)
         points, center_of, unit = _centers(rows, tiles)
         augmented = points.new_empty(n, d + 2)
@@ -147,8 +118,7 @@ class Arranged:
             augmented[tile.rows, -2], augmented[tile.rows, -1] = 1, sum_of_squares(residuals)
 
         rows.each(centered, tiles, center_of)
-        centers = (points.double() - points[0].double()) / unit
-        return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit, cut)
+        return cls(X, order, origin, codes, tiles, augmented, points.double(), center_of, unit)
 
     @cached_property
     def _largest(self) -> list[float]:
@@ -168,24 +138,61 @@ class Arranged:
         receives. Distances of a row to itself are zero; distances are in units of `unit`². On the CPU each
         core computes and reduces its own tiles.
         """
-        n_workers = 1 if self.points.is_cuda else torch.get_num_threads()
-        run = self._reduced if n_workers > 1 else full_precision(self._reduced)
-        pairs = self._pairs(symmetric)
-        tasks = (partial(run, reduce, i, j) for i, j in pairs)
-        for (i, j), reduced_tile in zip(pairs, in_order(tasks, n_workers=n_workers), strict=True):
+        n = len(self.tiles)
+        pairs = [(i, j) for i in range(n) for j in range(i if symmetric else 0, n)]
+        for (i, j), reduced_tile in self._each(reduce, self, pairs):
             yield self.tiles[i], self.tiles[j], reduced_tile
-            if progress and j == len(self.tiles) - 1:
+            if progress and j == n - 1:
                 progress(self._share_done(i, symmetric))
 
-    def _pairs(self, symmetric: bool) -> list[tuple[int, int]]:
-        n = len(self.tiles)
-        if self.cut is not None:
-            n_first = sum(tile.last < self.cut for tile in self.tiles)
-            return list(itertools.product(range(n_first), range(n_first, n)))
-        return [(i, j) for i in range(n) for j in range(i if symmetric else 0, n)]
+    def reduced_with(
+        self, other: Arranged, reduce: Callable[[Tile, Tile, Tensor], R]
+    ) -> Iterator[tuple[Tile, Tile, R]]:
+        """Yield the same for every tile of these points with every tile of others, in units of theirs.
 
-    def _reduced(self, reduce: Callable[[Tile, Tile, Tensor], R], i: int, j: int) -> R:
-        return reduce(self.tiles[i], self.tiles[j], self._tile(i, j))
+        The two have to fit each other (`fits`).
+        """
+        pairs = list(itertools.product(range(len(self.tiles)), range(len(other.tiles))))
+        for (i, j), reduced_tile in self._each(reduce, other, pairs):
+            yield self.tiles[i], other.tiles[j], reduced_tile
+
+    def fits(self, other: Arranged) -> bool:
+        """Whether the squares of distances to other points can be held with these in the others' unit."""
+        return (
+            self.augmented.dtype == other.augmented.dtype
+            and 1 / _NEAR_UNIT <= self.unit / other.unit <= _NEAR_UNIT
+            and self._distance(other) < _FAR * other.unit
+        )
+
+    def fitting(self, other: Arranged) -> tuple[Arranged, Arranged]:
+        """Return these and the other points, both in float64 and in one unit where they do not fit."""
+        if self.fits(other):
+            return self, other
+        unit = max(self.unit, other.unit, 2.0 ** math.frexp(self._distance(other))[1])
+        return self._widened(unit), other._widened(unit)
+
+    def _distance(self, other: Arranged) -> float:
+        """Return a bound of the distance between the common centres."""
+        return float((self.centers[0] - other.centers[0]).abs().max()) * self.centers.shape[1] ** 0.5
+
+    @full_precision
+    def _widened(self, unit: float) -> Arranged:
+        augmented = self.augmented.new_ones(self.augmented.shape, dtype=torch.float64)
+        for tile, center in zip(self.tiles, self.center_of, strict=True):
+            residuals = (self.points[self.order[tile.rows]].double() - self.centers[center]) / unit
+            augmented[tile.rows, :-2], augmented[tile.rows, -1] = residuals, sum_of_squares(residuals)
+        return replace(self, augmented=augmented, unit=unit)
+
+    def _each(
+        self, reduce: Callable[[Tile, Tile, Tensor], R], other: Arranged, pairs: list[tuple[int, int]]
+    ) -> Iterator[tuple[tuple[int, int], R]]:
+        n_workers = 1 if self.points.is_cuda else torch.get_num_threads()
+        run = self._reduced if n_workers > 1 else full_precision(self._reduced)
+        tasks = (partial(run, reduce, i, other, j) for i, j in pairs)
+        return zip(pairs, in_order(tasks, n_workers=n_workers), strict=True)
+
+    def _reduced(self, reduce: Callable[[Tile, Tile, Tensor], R], i: int, other: Arranged, j: int) -> R:
+        return reduce(self.tiles[i], other.tiles[j], self._tile(i, other, j))
 
     def sums_down(self, tile: Tensor, rows: Tile) -> Tensor:
         """(clusters of the rows, columns) sums of a tile over the rows of each cluster.
@@ -194,106 +201,94 @@ class Arranged:
         """
         if rows.pure:
             return tile.sum(dim=0, keepdim=True)
-        sums = self._sums_room.of(1 + rows.last - rows.first, tile.shape[1], tile)
-        return sums.zero_().index_add_(0, self.codes[rows.rows] - rows.first, tile)
+        n = tile.shape[1]
+        sums = self._sums_room.of(rows.n_clusters, n, tile)
+        for band in rows.bands:
+            _add_up(tile[band.rows].view(band.n_members, band.n_clusters, n), 0, sums[band.clusters], band)
+        return sums
 
     def sums_across(self, tile: Tensor, columns: Tile) -> Tensor:
         """(clusters of the columns, rows) sums of a tile over the columns of each cluster, likewise."""
         if columns.pure:
             return tile.sum(dim=1)[None]
-        if columns.last - columns.first >= _FEW_CLUSTERS:
-            return self.sums_down(_transposed(tile), columns)
-        later = torch.arange(columns.first + 1, columns.last + 1, device=tile.device)
-        cuts = torch.searchsorted(self.codes[columns.rows], later).tolist()
-        return torch.stack([part.sum(dim=1) for part in tile.tensor_split(cuts, dim=1)])
+        n = tile.shape[0]
+        sums = self._sums_room.of(n, columns.n_clusters, tile)
+        for band in columns.bands:
+            part = tile[:, band.rows].view(n, band.n_members, band.n_clusters)
+            _add_up(part, 1, sums[:, band.clusters], band)
+        return sums.T
 
     def _share_done(self, i: int, symmetric: bool) -> float:
         """Return the share of the pairs that is done after tile i."""
         rows = self.tiles[i].stop / len(self.order)
         return 1 - (1 - rows) ** 2 if symmetric else rows
 
-    def _tile(self, i: int, j: int) -> Tensor:
-        rows, columns = self.tiles[i], self.tiles[j]
-        left, largest = self._left_rows(i, self.center_of[j])
-        right = self.augmented[columns.rows]
+    def _tile(self, i: int, other: Arranged, j: int) -> Tensor:
+        rows, columns, itself = self.tiles[i], other.tiles[j], self is other and i == j
+        left, largest = self._left_rows(i, other, other.center_of[j])
+        right = other.augmented[columns.rows]
         tile = torch.mm(left, right.T, out=self._tile_room.of(len(left), len(right), left))
-        scale = largest + self._largest[j]
-        if i == j:
+        scale = largest + other._largest[j]
+        if itself:
             tile.fill_diagonal_(scale)
         near = NEAR[tile.dtype] * scale
         if scale > 0 and float(tile.amin()) < near:
-            self._recompute_close(tile, rows, columns, near)
-        if i == j:
+            self._recompute_close(tile, rows, other, columns, near)
+        if itself:
             tile.fill_diagonal_(0.0)
         return tile
 
-    def _left_rows(self, i: int, center: int) -> tuple[Tensor, float]:
-        """(−2a', ‖a'‖², 1) of tile i about a centre, and the largest ‖a'‖²; cached for the next product."""
+    def _left_rows(self, i: int, other: Arranged, center: int) -> tuple[Tensor, float]:
+        """(−2a', ‖a'‖², 1) of tile i about a centre of others, and the largest ‖a'‖²; cached for the next."""
         cache = self._left_cache
-        if cache.key != (i, center):
+        key = (i, other, center)
+        if cache.key != key:
             rows = self.augmented[self.tiles[i].rows]
             cache.left = self._left_room.of(len(rows), rows.shape[1], rows)
-            shift = (self.centers[self.center_of[i]] - self.centers[center]).to(rows.dtype)
-            moved = torch.add(-2 * shift, rows[:, :-2], alpha=-2, out=cache.left[:, :-2])
+            shift = ((self.centers[self.center_of[i]] - other.centers[center]) / other.unit).to(rows.dtype)
+            scale = self.unit / other.unit
+            moved = torch.add(-2 * shift, rows[:, :-2], alpha=-2 * scale, out=cache.left[:, :-2])
             squares = sum_of_squares(moved) / 4
             cache.left[:, -2], cache.left[:, -1] = squares, 1
-            cache.key, cache.largest = (i, center), float(squares.max())
+            cache.key, cache.largest = key, float(squares.max())
         return cache.left, cache.largest
 
-    def _recompute_close(self, tile: Tensor, rows: Tile, columns: Tile, near: float) -> None:
+    def _recompute_close(self, tile: Tensor, rows: Tile, other: Arranged, columns: Tile, near: float) -> None:
         """Recompute pairs below `near` from the caller's rows in float64; the whole tile if they are many."""
         close = tile < near
         if int(close.sum()) > CROWDED * tile.numel():
-            a, b = self._exact(rows.rows), self._exact(columns.rows)
+            a, b = self._exact(rows.rows, other.unit), other._exact(columns.rows, other.unit)
             tile.copy_(crowded_squares(a, b))
             return
         i, j = close.nonzero(as_tuple=True)
-        places = self.order[rows.start + i], self.order[columns.start + j]
-        tile[i, j] = direct_squares(self.points, places[0], self.points, places[1], self.unit).to(tile.dtype)
+        places = self.order[rows.start + i], other.order[columns.start + j]
+        squares = direct_squares(self.points, places[0], other.points, places[1], other.unit)
+        tile[i, j] = squares.to(tile.dtype)
 
-    def _exact(self, rows: slice) -> Tensor:
-        return self.points[self.order[rows]].double() / self.unit
-
-
-def _transposed(tile: Tensor) -> Tensor:
-    """Return a transposed copy. On the CPU, channel_shuffle of a one-pixel image is torch's fastest."""
-    if tile.is_cuda or tile.dtype != torch.float32:
-        return tile.T.contiguous()
-    n, m = tile.shape
-    pixel = tile.as_strided((1, n * m, 1, 1), (n * m, 1, n * m, n * m))
-    return torch.channel_shuffle(pixel, n).view(m, n)
+    def _exact(self, rows: slice, unit: float) -> Tensor:
+        return self.points[self.order[rows]].double() / unit
 
 
-def _plan(counts: list[int], tile_rows: int, cut: int | None = None) -> tuple[Tile, ...]:
-    """Tiles of at most tile_rows: large clusters split evenly, runs of small ones packed together.
+def _sorted(codes: Tensor, clusters: Tensor, tiles: Sequence[Tile]) -> tuple[Tensor, Tensor]:
+    """(n,) the rows in the order of the tiles, and (n,) the cluster of each, by its place in `clusters`."""
+    place = codes.new_empty(int(clusters.max()) + 1)
+    place[clusters] = torch.arange(len(clusters), device=codes.device)
+    sorted_codes, order = torch.sort(place[codes], stable=True)
+    for tile in tiles:
+        if tile.by_member:
+            here = sorted_codes[tile.rows]
+            member = torch.arange(len(here), device=codes.device) - torch.searchsorted(here, here)
+            by_member = tile.start + torch.argsort(member, stable=True)
+            order[tile.rows], sorted_codes[tile.rows] = order[by_member], sorted_codes[by_member]
+    return order, sorted_codes
 
-    No tile has clusters on both sides of the cut.
-    """
-    tiles: list[Tile] = []
-    start, pending = 0, None  # pending: (start, first cluster) of a run of small clusters
-    for cluster, count in enumerate(counts):
-        if cluster == cut and pending is not None:
-            tiles.append(Tile(pending[0], start, pending[1], cluster - 1))
-            pending = None
-        if not count:
-            continue
-        if count >= tile_rows // 2:
-            if pending is not None:
-                tiles.append(Tile(pending[0], start, pending[1], cluster - 1))
-                pending = None
-            n_parts = -(-count // tile_rows)
-            cuts = [start + count * part // n_parts for part in range(n_parts + 1)]
-            tiles += [Tile(a, b, cluster, cluster) for a, b in itertools.pairwise(cuts)]
-        else:
-            if pending is not None and start + count - pending[0] > tile_rows:
-                tiles.append(Tile(pending[0], start, pending[1], cluster - 1))
-                pending = None
-            if pending is None:
-                pending = (start, cluster)
-        start += count
-    if pending is not None:
-        tiles.append(Tile(pending[0], start, pending[1], len(counts) - 1))
-    return tuple(tiles)
+
+def _add_up(part: Tensor, dim: int, sums: Tensor, band: Band) -> None:
+    """Set sums to those of a band over one axis, or increase them."""
+    if band.is_first:
+        torch.sum(part, dim, out=sums)
+    else:
+        sums.add_(part.sum(dim))
 
 
 class _SortedRows:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import UndefinedError, check_seed, check_whole
-from isoscope.kernels.tiles import Arranged, Progress, Tile
+from isoscope.kernels.tile_plan import Tile
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.labels import Labels, as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows

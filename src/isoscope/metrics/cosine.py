@@ -12,7 +12,8 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_between
 from isoscope.kernels.precision import check_spread
-from isoscope.kernels.tiles import Arranged, Progress, Tile
+from isoscope.kernels.tile_plan import Tile
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.metrics.registry import family
 from isoscope.metrics.thresholds import THRESHOLDS, common_direction, lengths
 from isoscope.results import Record

@@ -18,6 +18,7 @@ from isoscope.labels import Labels
 MEMORY_MB = 256.0  # what tiles and sums may take where nothing else is asked for
 _LEAST_ROWS = 48
 _QUICK_ROWS = 192  # under this, products of tiles are so slow that each pair twice in larger ones is quicker
+_SHARED_ROWS = 256  # up to here points are not worth sharing out among cores
 _LEAST_CUDA_ROWS = 256
 _SCRATCH_BYTES = 48 * 2**20  # kept by the allocator, the threads' products and the reduction of sums
 _VECTORS = 12  # of n numbers of 8 bytes: order, codes, squares, terms, results
@@ -82,7 +83,8 @@ def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> 
             )
         sides = _halved(CUDA_TILE_ROWS, _LEAST_CUDA_ROWS)
         return [TilePlan.of(X, labels, side, side == CUDA_TILE_ROWS) for side in sides]
-    sides = _halved(TILE_ROWS, _LEAST_ROWS)
+    most = max(_SHARED_ROWS, len(X) / (2 * torch.get_num_threads() ** 0.5))  # tiles enough for all cores
+    sides = [side for side in _halved(TILE_ROWS, _LEAST_ROWS) if side <= most]
     once = [TilePlan.of(X, labels, side, True) for side in sides if side >= _QUICK_ROWS]
     plans = once + [TilePlan.of(X, labels, side, False) for side in sides]
     limit = parse_memory(memory)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.errors import UndefinedError
-from isoscope.kernels.tiles import Arranged, Progress, Tile
+from isoscope.kernels.tile_plan import Tile
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.statistics.declared import declare
 from isoscope.statistics.neighbors import Neighbors, distinct_rows
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isoscope.kernels.tiles import Arranged, Tile
+from isoscope.kernels.tile_plan import Tile
+from isoscope.kernels.tiles import Arranged
 from isoscope.kernels.workers import one_core
 from isoscope.labels import Labels
 from isoscope.statistics.fused import Fields, reduced
 
+_NONE = 2**62  # stands for a cluster that is none: after all others
 _REDUCED_BYTES = 2**20  # of sums reduced at a time, so that every temporary stays in cache
 
 # a large cluster: (m,) sums over the points of it that are in the tile; small ones: (m,) mean distance to the
@@ -37,15 +39,15 @@ class NearestClusters:
     """
 
     def __init__(self, arranged: Arranged, clusters: Labels, start: int, stop: int) -> None:
-        self._counts, self._start = clusters.counts.double(), start
-        self._codes, self._unit = arranged.codes[start:stop], arranged.unit
+        self._start, self._codes, self._unit = start, arranged.codes[start:stop], arranged.unit
         large = sorted({tile.first for tile in arranged.tiles if tile.pure})
         self._place = {cluster: place for place, cluster in enumerate(large)}
-        self._large = self._codes.new_tensor([*large, clusters.n_labels])
+        self._clusters, self._large = arranged.clusters, arranged.clusters[large]
+        self._counts = clusters.counts.double()[self._large]
         self._sums = self._counts.new_zeros(len(large) + 1, stop - start)
         self._sums[-1] = torch.inf
         self._mean = torch.full_like(self._sums[-1], torch.inf)
-        self._nearest = torch.zeros_like(self._codes)
+        self._nearest = torch.full_like(self._codes, _NONE)
 
     def add(self, points: Tile, tile: Tile, part: Part) -> None:
         """Take in what a tile's clusters are to some points; tiles come in order."""
@@ -56,20 +58,20 @@ class NearestClusters:
         own, mean, nearest = part
         if own is not None:
             self._sums[-1, rows] = own
-        is_nearer = mean < self._mean[rows]
-        self._mean[rows] = torch.where(is_nearer, mean, self._mean[rows])
-        self._nearest[rows] = torch.where(is_nearer, nearest, self._nearest[rows])
+        best, which = self._mean[rows], self._nearest[rows]
+        is_nearer = (mean < best) | ((mean == best) & (nearest < which))
+        torch.where(is_nearer, mean, best, out=best)
+        torch.where(is_nearer, nearest, which, out=which)
 
     def fields(self) -> Fields:
         """Cohesion, separation and nearest cluster of every point, once it has met all tiles."""
-        counts = torch.cat(
-            [self._counts[self._large[:-1]], self._counts.new_tensor([2.0])]
-        )  # 2 − 1: as it is
-        own = torch.full_like(self._counts, len(self._place), dtype=torch.int64)
-        own[self._large[:-1]] = torch.arange(len(self._place), device=own.device)
+        n_large = len(self._large)
+        counts = torch.cat([self._counts, self._counts.new_tensor([2.0])])  # 2 − 1: as it is
+        own = torch.full_like(self._clusters, n_large)
+        own[list(self._place)] = torch.arange(n_large, device=own.device)
         with one_core():
             cohesion, separation, place = reduce_sums(self._sums.T, own[self._codes], counts)
-        nearest = self._large[place]
+        nearest = torch.cat([self._large, self._large.new_tensor([_NONE])])[place]
         is_small = (self._mean < separation) | ((self._mean == separation) & (self._nearest < nearest))
         separation = torch.where(is_small, self._mean, separation)
         return cohesion * self._unit, separation * self._unit, torch.where(is_small, self._nearest, nearest)
@@ -78,7 +80,7 @@ class NearestClusters:
 def part_of(arranged: Arranged, counts: Tensor, points: Tile, tile: Tile, sums: Tensor) -> Part:
     """Reduce (clusters of the tile, m) summed distances of points, which are overwritten.
 
-    counts: (K,) points of each cluster, of the type of the sums.
+    counts: (K,) points of each cluster, in the order of the arranged ones, of the type of the sums.
     """
     if tile.pure:
         return sums[0]
@@ -90,7 +92,7 @@ def part_of(arranged: Arranged, counts: Tensor, points: Tile, tile: Tile, sums: 
         sums.scatter_(0, codes[None], torch.inf)
     means = sums.div_(sizes[:, None])
     mean = means.amin(dim=0)
-    # which one: the first place of those where nothing is added; torch's own min takes several times as long
-    places = torch.arange(len(means), dtype=means.dtype, device=means.device)[:, None]
-    nearest = torch.add(places, means.ne_(mean), alpha=len(means), out=means).amin(dim=0)
-    return own, mean.double(), nearest.long() + tile.first
+    # which one: the least number where nothing is added; torch's own min takes several times as long
+    numbers = arranged.clusters[tile.clusters].to(means.dtype)[:, None]
+    nearest = torch.add(numbers, means.ne_(mean), alpha=len(counts), out=means).amin(dim=0)
+    return own, mean.double(), nearest.long()

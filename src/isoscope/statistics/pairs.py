@@ -16,7 +16,8 @@ from isoscope.arguments import as_mebibytes, renamed
 from isoscope.arrays import as_matrix, as_spaces, block_rows, blocks
 from isoscope.errors import LabelError, UndefinedError
 from isoscope.kernels.precision import crowded_squares, direct_distances
-from isoscope.kernels.tiles import Arranged, Progress, Tile
+from isoscope.kernels.tile_plan import Tile
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.printable import counted, quoted
 from isoscope.space import Space
@@ -60,9 +61,8 @@ class ClusterDistances:
         if fused is not None:
             return cls(fused.double(), clusters, clusters.counts.double())
         arranged = Arranged.of(matrix, clusters)
-        sums = torch.empty(len(clusters), clusters.n_labels, dtype=torch.float64, device=matrix.device)
-        sums[arranged.order] = _arranged_sums(arranged, clusters.n_labels, progress).T
-        return cls(sums, clusters, clusters.counts.double())
+        sums = _sums_within(arranged, clusters.n_labels, progress)
+        return cls(sums.T, clusters, clusters.counts.double())
 
     @classmethod
     def between(cls, queries: Any, query_labels: Any, X: Any, labels: Any) -> ClusterDistances:
@@ -183,33 +183,48 @@ class Separation:
         return cls(*reduce_sums(distances.sums, distances.labels.codes, distances.counts), distances.labels)
 
 
-def _arranged_sums(arranged: Arranged, n_clusters: int, progress: Progress | None) -> Tensor:
-    """(K, n) summed distances of every arranged point to every cluster; each pair of points is met once."""
-    sums = arranged.points.new_zeros(n_clusters, len(arranged.order), dtype=torch.float64)
-
-    def both_ways(rows: Tile, columns: Tile, tile: Tensor) -> tuple[Tensor, Tensor]:
-        across = arranged.sums_across(tile.sqrt_(), columns).clone()
-        return across, arranged.sums_down(tile, rows).clone()
-
+def _sums_within(arranged: Arranged, n_clusters: int, progress: Progress | None) -> Tensor:
+    """(K, n) summed distances of every point to every cluster; each pair of points is met once."""
+    sums = _no_sums(arranged, arranged)
+    both_ways = partial(_both_ways, arranged)
     for rows, columns, (across, down) in arranged.reduced(both_ways, progress=progress):
         sums[columns.clusters, rows.rows].add_(across)
         if rows != columns:
             sums[rows.clusters, columns.rows].add_(down)
-    return sums.mul_(arranged.unit)
+    return _unarranged(sums.mul_(arranged.unit), arranged, arranged, n_clusters)
 
 
-def sums_between(A: Tensor, a: Labels, B: Tensor, b: Labels) -> tuple[Tensor, Tensor]:
-    """(K, n) sums of the rows of A over each cluster of B, and (K, m) of those of B over A's; each pair once.
+def sums_between(A: Arranged, B: Arranged, n_clusters: int) -> tuple[Tensor, Tensor]:
+    """(K, n) sums of the points of A over each cluster of B, and (K, m) of those of B over A's.
 
-    a, b: the cluster of each row; both have the same names.
+    The points come in the order in which they were given; both number the same K clusters.
     """
-    K, n = a.n_labels, len(A)
-    both = Labels(torch.cat([a.codes, b.codes + K]), tuple(range(2 * K)))
-    arranged = Arranged.of(torch.cat([A, B]), both, cut=K)
-    arranged_sums = _arranged_sums(arranged, 2 * K, None)
-    sums = torch.empty_like(arranged_sums)
-    sums[:, arranged.order] = arranged_sums
-    return sums[K:, :n], sums[:K, n:]
+    A, B = A.fitting(B)
+    here, there = _no_sums(A, B), _no_sums(B, A)
+    for rows, columns, (across, down) in A.reduced_with(B, partial(_both_ways, A)):
+        here[columns.clusters, rows.rows].add_(across)
+        there[rows.clusters, columns.rows].add_(down)
+    here, there = here.mul_(B.unit), there.mul_(B.unit)
+    return _unarranged(here, A, B, n_clusters), _unarranged(there, B, A, n_clusters)
+
+
+def _both_ways(arranged: Arranged, rows: Tile, columns: Tile, tile: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sums of a tile over the clusters of its columns and over those of its rows."""
+    across = arranged.sums_across(tile.sqrt_(), columns).clone()
+    return across, arranged.sums_down(tile, rows).clone()
+
+
+def _no_sums(points: Arranged, others: Arranged) -> Tensor:
+    """(clusters of the others, n) zeros."""
+    return points.points.new_zeros(len(others.clusters), len(points.order), dtype=torch.float64)
+
+
+def _unarranged(sums: Tensor, points: Arranged, others: Arranged, n_clusters: int) -> Tensor:
+    """(K, n) sums of points over the clusters of others, both in the order in which they were given."""
+    unarranged = sums.new_zeros(n_clusters, sums.shape[1])
+    for place, cluster in enumerate(others.clusters.tolist()):
+        unarranged[cluster, points.order] = sums[place]
+    return unarranged
 
 
 def _by_plan(plan: TilePlan, matrix: Tensor, clusters: Labels, progress: Progress | None) -> Separation:
@@ -220,7 +235,7 @@ def _by_plan(plan: TilePlan, matrix: Tensor, clusters: Labels, progress: Progres
 def _in_tiles(arranged: Arranged, clusters: Labels, progress: Progress | None) -> Separation:
     """Every pair once, what is known of all points kept until all pairs are met."""
     known = NearestClusters(arranged, clusters, 0, len(clusters))
-    reduce = partial(part_of, arranged, clusters.counts.to(arranged.augmented.dtype))
+    reduce = partial(part_of, arranged, clusters.counts[arranged.clusters].to(arranged.augmented.dtype))
 
     def both_ways(rows: Tile, columns: Tile, tile: Tensor) -> tuple[Part, Part | None]:
         across = reduce(rows, columns, arranged.sums_across(tile.sqrt_(), columns))
@@ -236,7 +251,7 @@ def _in_tiles(arranged: Arranged, clusters: Labels, progress: Progress | None) -
 
 def _in_strips(arranged: Arranged, clusters: Labels, progress: Progress | None) -> Separation:
     """Whole rows at a time, each pair twice: for so many large clusters that their sums cannot be kept."""
-    reduce = partial(part_of, arranged, clusters.counts.to(arranged.augmented.dtype))
+    reduce = partial(part_of, arranged, clusters.counts[arranged.clusters].to(arranged.augmented.dtype))
 
     def across(rows: Tile, columns: Tile, tile: Tensor) -> Part:
         return reduce(rows, columns, arranged.sums_across(tile.sqrt_(), columns))
