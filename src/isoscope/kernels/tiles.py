@@ -42,9 +42,9 @@ R = TypeVar("R")
 
 Progress = Callable[[float], None]  # is called with the share of the work that is done
 _L2_BYTES = torch.cpu.get_capabilities().get("l2_cache_size") or 2**20
-# Measured on cores with 1 MB of L2: products take the same time in tiles of 384 to 1,536 rows. What follows
-# a product starts with cold caches, 30 µs an operation, so large tiles cost less; but those on the diagonal are
-# taken whole, and larger ones waste more. A smaller cache needs smaller tiles.
+# Measured on cores with 1 MB of L2: products take the same time in tiles of 384 to 1,536 rows. Every
+# operation after a product starts with cold caches, at 30 µs each, so large tiles cost less; but those on
+# the diagonal are taken whole, and larger ones waste more. A smaller cache needs smaller tiles.
 TILE_ROWS = 1024 if _L2_BYTES >= 2**20 else 512
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
 _TILES_PER_THREAD = 4  # at least, when centring: with fewer, starting a thread costs more than it saves
