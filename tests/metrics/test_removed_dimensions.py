@@ -123,7 +123,7 @@ def test_undefined():
 
 def test_bad_arguments():
     for k in (-1, 9):
-        with raises(InputError, argument="n_dimensions", wanted="from 9"):
+        with raises(InputError, argument="n_dimensions", wanted="from 0 to 8"):
             informativity(X, n_dimensions=k)
     with pytest.raises(InputError, match="`n_dimensions` is empty"):
         informativity_curve(X, n_dimensions=())
