@@ -140,6 +140,7 @@ API = {
         "isoscope.metrics.modalities",
     ),
     "Drift": ("isoscope.drift", "isoscope.metrics.two_samples"),
+    "Sides": ("isoscope.sides",),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Compression": ("isoscope.compression",),
     "Corrections": ("isoscope.corrections",),

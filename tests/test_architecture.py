@@ -36,7 +36,7 @@ ORDER = (
     ("queries",),
     ("comparison", "corrections", "figures", "look"),
     ("audit",),
-    ("advice", "drift", "models"),
+    ("advice", "drift", "models", "sides"),
     ("compression", "losses", "tracking"),
     ("training",),
     ("report",),

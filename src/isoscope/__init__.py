@@ -116,6 +116,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "report",
         "widget",
     ),
+    "sides": ("sides",),
     "space": ("Space",),
     "statistics": ("Moments",),
     "tracking": (

@@ -80,6 +80,7 @@ from isoscope.models.layers import layers as layers
 from isoscope.report import Report as Report
 from isoscope.report import report as report
 from isoscope.report import widget as widget
+from isoscope.sides import sides as sides
 from isoscope.space import Space as Space
 from isoscope.statistics import Moments as Moments
 from isoscope.tracking import GeometryTracker as GeometryTracker

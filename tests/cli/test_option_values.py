@@ -27,6 +27,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
     "compress": ("v.npy", "--methods", "int8"),
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
+    "sides": ("v.npy", "v.npy"),
     "drift": ("v.npy", "v.npy", "--permutations", "0"),
     "advise": (*OWN, "--corrections", "center"),
     "report": OWN,

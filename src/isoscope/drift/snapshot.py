@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 from pathlib import Path
@@ -45,8 +44,8 @@ class Snapshot(Result):
         name: what to call it.
 
     >>> parts = [Snapshot.of([[0.0, 1.0], [2.0, 3.0]]), Snapshot.of([[4.0, 4.0]])]
-    >>> parts[0].merge(parts[1])
-    3 rows of 2 dimensions, 3 of them kept
+    >>> parts[0].merge(parts[1]).title
+    '3 rows of 2 dimensions, 3 of them kept'
     """
 
     moments: Moments
@@ -177,10 +176,6 @@ class Snapshot(Result):
         """How many rows there were, and how many are kept."""
         name = "" if self.name is None else f"{self.name}: "
         return f"{name}{self.n:,} rows of {self.n_dims:,} dimensions, {len(self.vectors):,} of them kept"
-
-    def grids(self) -> Sequence[Any]:
-        """Return no table: the title says everything."""
-        return ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes."""
