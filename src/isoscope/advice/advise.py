@@ -18,17 +18,14 @@ from isoscope.advice.search import try_search
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, SEARCH_TASK, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
 from isoscope.advice.validation import gain
-from isoscope.engine.inputs import as_input
 from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.measure import values
 from isoscope.engine.slices import holm
-from isoscope.errors import InputError, LabelError, Setting, check_seed
+from isoscope.errors import InputError, LabelError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
-from isoscope.measurement import Measurement
 from isoscope.printable import printable
 from isoscope.progress import Bar
-from isoscope.queries import Queries, as_queries
-from isoscope.queries.opened import columns_of
+from isoscope.queries.opened import columns_of, queries_beside
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
@@ -120,7 +117,9 @@ def advise(
     n, d = matrix.shape
     coded = None if labels is None else as_labels(labels, n=n)
     scored = None if pairs is None else as_pairs(as_rows(pairs, shelf.space.texts), n=n)
-    asked = _queries(X, queries, relevance, ids, shelf, vectors=vectors, apart=apart)
+    asked = queries_beside(
+        X, queries, shelf.space, relevance=relevance, ids=ids, needed=True, vectors=vectors, apart=apart
+    )
     wanted = chosen_tasks(
         tasks, has_labels=coded is not None, has_pairs=scored is not None, has_queries=asked is not None
     )
@@ -210,27 +209,6 @@ def _some_rows(labels: Labels, most: int, folds: int, seed: int, notes: list[str
             hint="pass more rows, or fewer folds",
         )
     return rows, codes
-
-
-def _queries(
-    X: Any,
-    queries: Any,
-    relevance: Any,
-    ids: str | None,
-    shelf: Statistics,
-    *,
-    vectors: str | None,
-    apart: list[str],
-) -> Queries | None:
-    """Return the queries of X, whose columns are read where the relevance names one."""
-    if queries is None:
-        for name, value in (("relevance", relevance), ("ids", ids)):
-            if value is not None:
-                raise InputError("needs queries", argument=name, hint=Setting("queries"))
-        return None
-    has_columns = columns_of(relevance, ids) and not isinstance(X, Measurement)
-    documents = as_input(X, vectors=vectors, apart=apart).source if has_columns else shelf.space
-    return as_queries(queries, documents, relevance=relevance, ids=ids, needed=True)
 
 
 def _judged(

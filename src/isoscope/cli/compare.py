@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from isoscope.cli.commands import FAILED, present
-from isoscope.cli.inputs import InputOptions
+from isoscope.cli.inputs import InputOptions, SearchOptions
 from isoscope.cli.options import Json, JsonOutput, Labels, MetricOptions, Seed, Texts
 from isoscope.errors import InputError
 
@@ -56,6 +56,20 @@ def two(argument: str, values: Twice) -> list[str | None]:
             f"must be given once, or twice for A and B, got {len(values)} values", argument=argument
         )
     return [values[0], values[-1]]
+
+
+@dataclass(frozen=True)
+class BothSearched(SearchOptions):
+    """Queries of A, and those of B where another model encodes them."""
+
+    queries_b: Annotated[
+        str | None,
+        typer.Option(
+            "--queries-b",
+            help="The same queries for B, where they are other vectors. [default: those of A]",
+            metavar="FILE",
+        ),
+    ] = None
 
 
 def compare(
@@ -125,6 +139,7 @@ def compare(
         ),
     ] = None,
     source: TwoInputs,
+    asked: BothSearched,
     errors: Annotated[
         bool, typer.Option("--errors/--no-errors", help="Also compute intervals of the differences.")
     ] = True,
@@ -147,6 +162,8 @@ def compare(
 
     Each language, the worst first: `isoscope compare old.parquet new.parquet --by language`
 
+    What a search finds in both: `isoscope compare old.npy new.npy --queries q_old.npy --queries-b q_new.npy`
+
     A check in a pipeline: `isoscope compare old.npy new.npy --gate "isoscore>=0.1" --gate "overlap>=0.8"`
 
     On changes: `isoscope compare old.npy new.npy --gate "delta:silhouette>=-0.02" --json -o comparison.json`
@@ -162,9 +179,11 @@ def compare(
     gates = parse_gates(gate or ())
     wanted = [*(metrics.chosen() or ["default"]), *(one.metric for one in gates if one.metric)]
     opened = list(zip((first, second), (a, b or a), strict=True))
+    of_a = first.open(a, labels=labels, by=[*(by or ()), *asked.columns] or None)
     comparison = compare_spaces(
-        first.open(a, labels=labels, by=by),
+        of_a,
         second.open(b or a),
+        queries=_queries(asked, of_a, first, second),
         ids=_ids(opened, two("ids", ids)),
         texts=texts,
         metrics=wanted,
@@ -180,6 +199,18 @@ def compare(
     present(comparison, [] if json else map(str, results), json=json, output=output, more=more)
     if not all(one.passed for one in results):
         raise typer.Exit(FAILED)
+
+
+def _queries(asked: BothSearched, of_a: Any, first: InputOptions, second: InputOptions) -> Any:
+    """Return the queries of A and those of B; None where none are given."""
+    queries = asked.open(of_a, first)
+    if queries is None:
+        if asked.queries_b is not None:
+            raise InputError("needs --queries FILE", argument="queries_b")
+        return None
+    if asked.queries_b is None and second.model == first.model:
+        return queries
+    return queries, second.open(asked.queries_b or str(asked.queries))
 
 
 def _ids(files: list[tuple[InputOptions, str]], columns: list[str | None]) -> Any:

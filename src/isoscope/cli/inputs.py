@@ -214,7 +214,7 @@ class InputOptions(EncodingOptions, VectorOptions):
 
 
 @dataclass(frozen=True)
-class QueryOptions:
+class SearchOptions:
     """Queries beside the documents in FILE, and what is relevant to each; None where not given."""
 
     panel = "Queries"
@@ -236,38 +236,54 @@ class QueryOptions:
             metavar="WHERE",
         ),
     ] = None
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            "--ids", help="The column of both files that pairs name. [default: rows from 0]", metavar="COLUMN"
-        ),
-    ] = None
     query_prefix: Annotated[
         str | None,
         typer.Option("--query-prefix", help="The --prefix of queries, where it differs.", metavar="TEXT"),
     ] = None
 
     @property
+    def pair_ids(self) -> str | None:
+        """The column that pairs name; None where they name rows."""
+        return None
+
+    @property
     def columns(self) -> list[str]:
         """The columns of FILE that are named, which are no dimensions."""
         from isoscope.queries.opened import columns_of
 
-        return [side[1] for side in columns_of(self.relevance, self.ids)]
+        return [side[1] for side in columns_of(self.relevance, self.pair_ids)]
 
     def open(self, documents: Source, source: InputOptions) -> Queries | None:
         """Return the queries beside documents, read as FILE is; None where none are given."""
         from isoscope.queries.opened import as_queries, columns_of
 
         if self.queries is None:
-            for name in _given(self, ("relevance", "ids", "query_prefix")):
-                raise InputError("needs --queries FILE", argument=name)
+            for name in _given(self, ("relevance", "pair_ids", "query_prefix")):
+                raise InputError("needs --queries FILE", argument=name.removeprefix("pair_"))
             return None
         if self.query_prefix is not None and source.model is None:
             raise InputError("needs --model NAME, which encodes texts", argument="query_prefix")
         prefixed = source if self.query_prefix is None else replace(source, prefix=self.query_prefix)
-        named = [side[0] for side in columns_of(self.relevance, self.ids)]
+        named = [side[0] for side in columns_of(self.relevance, self.pair_ids)]
         opened = prefixed.open(self.queries, by=named or None)
-        return as_queries(opened, documents, relevance=self.relevance, ids=self.ids)
+        return as_queries(opened, documents, relevance=self.relevance, ids=self.pair_ids)
+
+
+@dataclass(frozen=True)
+class QueryOptions(SearchOptions):
+    """Queries, and pairs that may name identifiers."""
+
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--ids", help="The column of both files that pairs name. [default: rows from 0]", metavar="COLUMN"
+        ),
+    ] = None
+
+    @property
+    def pair_ids(self) -> str | None:
+        """The column that pairs name."""
+        return self.ids
 
 
 def _given(options: Any, names: Iterable[str]) -> dict[str, Any]:

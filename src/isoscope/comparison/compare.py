@@ -15,6 +15,7 @@ from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import MIN_ROWS, Figures, Groups, difference_errors
 from isoscope.comparison.result import Comparison
 from isoscope.comparison.row_order import KEEP_ORDER, order_note, reordered_column
+from isoscope.comparison.search import both_sides, queries_of_b, retrieval_changes, search_overlap
 from isoscope.comparison.slices import slice_changes
 from isoscope.engine.kept import rows_of, shelf_of, sliced_shelf_of
 from isoscope.engine.measure import measure
@@ -23,6 +24,7 @@ from isoscope.labels import Labels, as_labels
 from isoscope.metrics.correspondence import linear_cka, procrustes_of
 from isoscope.printable import counted, printable, quoted
 from isoscope.progress import Bar
+from isoscope.queries.opened import queries_beside
 from isoscope.space import Space, unchecked
 from isoscope.statistics.cross import CrossMoments
 from isoscope.statistics.gathered import Statistics
@@ -49,6 +51,8 @@ def compare(
     vectors: str | tuple[str | None, str | None] | None = None,
     device: Any = None,
     by: Any = None,
+    queries: Any = None,
+    relevance: Any = None,
 ) -> Comparison:
     """Compare two spaces of the same items: what changed, by how much, and for which items.
 
@@ -82,6 +86,10 @@ def compare(
             mapping of names to values, as for `measure`. Each slice has its changes, with intervals and
             p-values (Holm-adjusted for the number of tests), and its neighbour overlap; the worst slice
             comes first.
+        queries: (m, d) vectors that search the rows, or a pair for A and B where two models encode them. The
+            share of the k nearest rows that both spaces have in common is then compared too, query by query.
+        relevance: which rows of A are relevant to a query, as for `advise`: the figures of retrieval are then
+            compared too, with intervals over queries.
 
     >>> import numpy as np
     >>> A = np.random.default_rng(0).normal(size=(200, 6))
@@ -130,6 +138,10 @@ def compare(
     if slices is not None and ids is not None:
         slices = Labels(slices.codes[torch.tensor(matched.rows[0])], slices.names).seen()
     n = len(first)
+    asked_a, asked_b = both_sides(queries)
+    asked = queries_beside(
+        A, asked_a, first_shelf.space, relevance=relevance, vectors=columns[0], apart=[*named, *columns_by]
+    )
     # at most half of the other rows: with k near n, all spaces would share their neighbours
     n_neighbors = max(1, min(_N_NEIGHBORS, (n - 1) // 2)) if k is None else k
     a, b = (measure(one, metrics=metrics, errors=False, seed=seed, progress=progress) for one in shelves)
@@ -189,17 +201,29 @@ def compare(
         Change(before.name, before.value, after.value, None, after.meaning)
         for before, after in zip(a.readings, b.readings, strict=True)
     )
+    searched, found = [], []
+    if asked is not None:
+        if asked.relevance is not None:
+            asked = replace(asked, relevance=asked.relevance.among(torch.tensor(list(matched.rows[0]))))
+        both = asked, queries_of_b(asked_b, asked, second)
+        how: dict[str, Any] = {"k": n_neighbors, "metric": metric}
+        searched = [search_overlap((first, second), both, **how)]
+        found = list(retrieval_changes((first, second), both, **how))
     overlap = moved.reason or f"share of the {moved.k} nearest neighbours ({metric}) that are the same"
     return Comparison(
         a=a,
         b=b,
-        changes=tuple(replace(one, interval=interval(one.name, one.difference)) for one in changes),
+        changes=(
+            *(replace(one, interval=interval(one.name, one.difference)) for one in changes),
+            *found,
+        ),
         correspondences=(
             *(
                 Correspondence(name, value, interval(name, value), _MEANINGS[name])
                 for name, value in _correspondences(sums, (first.vectors, second.vectors)).items()
             ),
             Correspondence("overlap", moved.overlap, moved.interval, overlap),
+            *searched,
         ),
         moved_rows=tuple(matched.named(one) for one in moved.rows),
         moved_labels=moved.labels,

@@ -16,7 +16,8 @@ from isoscope.results import plain
 from isoscope.tables import shown
 
 # names that a gate may have besides metrics
-CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap")
+CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap", "search_overlap")
+_OF_QUERIES = re.compile(r"map|mrr|(ndcg|recall|hit_rate)@\d+")  # figures of retrieval
 METRICS_OF_BOTH = {  # as metrics, which need partners, and as correspondences
     "linear_cka": "cka",
     "linear_cka_debiased": "cka_debiased",
@@ -34,7 +35,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _OPPOSITE = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _GATE = re.compile(
-    rf"\s*(?P<name>(?:worst:)?\s*(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*"
+    rf"\s*(?P<name>(?:worst:)?\s*(?:delta:)?\s*[\w@]+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*"
 )
 _CONDITION = re.compile(
     rf"\s*(?P<name>\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*(?P<percent>%?)\s*"
@@ -60,9 +61,20 @@ class Gate:
 
     @property
     def metric(self) -> str | None:
-        """The metric that has to be measured; None for a correspondence."""
+        """The metric that has to be measured; None for a correspondence, and for a figure of retrieval."""
         name = self.name.removeprefix(WORST).removeprefix(DELTA)
-        return None if name in CORRESPONDENCES else name
+        return None if name in CORRESPONDENCES or _OF_QUERIES.fullmatch(name) else name
+
+    @property
+    def is_of_queries(self) -> bool:
+        """Whether the condition is on a search, which needs queries."""
+        name = self.name.removeprefix(WORST).removeprefix(DELTA)
+        return name == "search_overlap" or _OF_QUERIES.fullmatch(name) is not None
+
+    @property
+    def is_correspondence(self) -> bool:
+        """Whether the condition is on a measure of both spaces together."""
+        return self.name.removeprefix(WORST) in CORRESPONDENCES
 
     def worst(self, values: Mapping[str, float | None]) -> tuple[str, float | None]:
         """Return the slice whose value is the furthest from passing; an undefined one is."""
@@ -166,7 +178,7 @@ def _parsed(text: str) -> Gate:
         raise InputError(f"gate {text!r}: {quantity} is of all rows; of slices there is overlap")
     metrics = [metric.name for metric in registered().values() if "partners" not in metric.needs]
     known = [*metrics, *CORRESPONDENCES]
-    if quantity not in known:
+    if quantity not in known and not _OF_QUERIES.fullmatch(quantity):
         close = close_names(quantity, [*known, *METRICS_OF_BOTH])
         close = list(dict.fromkeys(METRICS_OF_BOTH.get(one, one) for one in close))
         hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics."

@@ -18,9 +18,10 @@ from isoscope.comparison.changes import (
 )
 from isoscope.comparison.gates import DELTA, WORST, Gate, GateResult
 from isoscope.comparison.resampling import MIN_ROWS
+from isoscope.comparison.search import SEARCH_OVERLAP
 from isoscope.engine.readings import Reading, Readings, View
 from isoscope.engine.sliced_measurement import shown_p_value, with_total
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.measurement import Measurement
 from isoscope.printable import shortened
 from isoscope.tables import Cell, Grid, percent, signed, span
@@ -114,9 +115,11 @@ class Comparison(View):
         return value, name
 
     def _value(self, gate: Gate) -> float | None:
-        if gate.metric is None:
+        if gate.is_of_queries and not any(one.name == SEARCH_OVERLAP for one in self.correspondences):
+            raise InputError(f"gate {str(gate)!r} is on a search", hint=Setting("queries", to="search both"))
+        if gate.is_correspondence:
             return self.correspondence(gate.name)
-        change = self[gate.metric]
+        change = self[gate.name.removeprefix(DELTA)]
         return change.difference if gate.name.startswith(DELTA) else change.after
 
     def to_dict(self) -> dict[str, Any]:

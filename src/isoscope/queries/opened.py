@@ -12,9 +12,10 @@ from torch import Tensor
 
 from isoscope.engine.inputs import as_input
 from isoscope.engine.source import Source
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import FileError, InputError, Setting, ShapeError
 from isoscope.io.label_files import split_column
 from isoscope.io.pair_files import read_relevant_pairs
+from isoscope.measurement import Measurement
 from isoscope.printable import listed
 from isoscope.queries.relevance import Relevance
 from isoscope.space import Space
@@ -96,6 +97,35 @@ def as_queries(
     if known is not None:
         _check(known, len(space), documents)
     return Queries(space.vectors.detach(), known, space.texts, name=opened.title)
+
+
+def queries_beside(
+    X: Any,
+    queries: Any,
+    space: Space,
+    *,
+    relevance: Any = None,
+    ids: str | None = None,
+    needed: bool = False,
+    vectors: str | None = None,
+    apart: Sequence[str] = (),
+) -> Queries | None:
+    """Return the queries of X, of which the rows are loaded already; None where there are none.
+
+    Args:
+        X: what the caller passed as documents; columns that the relevance names are read from it.
+        queries, relevance, ids, needed: as `as_queries` takes them.
+        space: the rows of X.
+        vectors, apart: how X was read.
+    """
+    if queries is None:
+        for name, value in (("relevance", relevance), ("ids", ids)):
+            if value is not None:
+                raise InputError("needs queries", argument=name, hint=Setting("queries"))
+        return None
+    has_columns = columns_of(relevance, ids) and not isinstance(X, Measurement)
+    documents = as_input(X, vectors=vectors, apart=apart).source if has_columns else space
+    return as_queries(queries, documents, relevance=relevance, ids=ids, needed=needed)
 
 
 def columns_of(relevance: Any, ids: str | None) -> list[tuple[str, str]]:

@@ -135,6 +135,22 @@ class Relevance:
         """Return the relevance of some of the queries, by their rows."""
         return replace(self, lists=self.lists[queries])
 
+    def among(self, rows: Tensor) -> Relevance:
+        """Return the relevance where only these documents are searched, in this order.
+
+        >>> Relevance.of_labels(["a", "b"], ["b", "a", "b"]).among(torch.tensor([2, 1])).of_query(1).tolist()
+        [0]
+        """
+        place = torch.full((self.n_documents,), -1, dtype=torch.int64)
+        place[rows] = torch.arange(len(rows))
+        of_list = torch.repeat_interleave(torch.arange(len(self.starts) - 1), self.starts.diff())
+        kept = (place[self.rows] >= 0).nonzero().flatten()
+        kept = kept[(of_list[kept] * len(rows) + place[self.rows[kept]]).argsort()]
+        sizes = torch.bincount(of_list[kept], minlength=len(self.starts) - 1)
+        starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        lists = torch.where((self.lists >= 0) & (sizes[self.lists] > 0), self.lists, -1)
+        return Relevance(lists, starts, place[self.rows[kept]], self.gains[kept], len(rows))
+
     @property
     def n_relevant(self) -> Tensor:
         """(m,) how many documents are relevant to each query."""
