@@ -55,7 +55,7 @@ def search_overlap(
         Neighbors.between(asked.vectors, space.vectors, k=k, metric=metric).indices.sort(dim=1).values
         for space, asked in zip(documents, queries, strict=True)
     )
-    shares = (a[:, :, None] == b.to(a)[:, None, :]).sum(dim=(1, 2)) / k
+    shares = (a[:, :, None] == b.to(a)[:, None, :]).sum(dim=(1, 2)).double() / k
     mean, interval = _mean(shares)
     return Correspondence(
         SEARCH_OVERLAP, mean, interval, f"share of the {k} nearest documents of a query that are the same"
