@@ -142,6 +142,8 @@ def nc1_debiased(X: Any, labels: Any = None) -> float:
     collapsed: with n ≤ d, plain NC1 may be a fraction of its true value. G is unbiased for any rows that are
     independent given their label; H, with Σ_W of divisor n − K, for normal rows with a common covariance.
     Undefined where the means do not differ in all K − 1 directions by three standard errors, or K − 1 > d.
+    Samples in which they barely do are those with longer means: where part of all samples is undefined, the
+    others read low, by about a standard error.
     Range (−∞, ∞): below 0 by sampling error only. Invariant to rotation, translation and scale.
     Paper: Papyan et al. 2020; the correction is ours.
 
