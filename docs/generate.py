@@ -143,6 +143,7 @@ API = {
     "Sides": ("isoscope.sides",),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Compression": ("isoscope.compression",),
+    "Thresholds": ("isoscope.matching",),
     "Corrections": ("isoscope.corrections",),
     "Contextual": (
         "isoscope.metrics.cluster_adjusted",

@@ -35,7 +35,7 @@ NO_RESULTS = {
     "Directions", "Gain", "Gate", "GateResult", "GroupDirections", "GroupMoments", "InputModel",
     "KernelAlignment", "LabelPart", "Labels", "LanguageModel", "Metric", "Moments", "MovedLabel", "MovedRow",
     "Neighbors", "Outcome", "Reading", "Separation", "SliceChange", "SliceOverlap", "Space", "TaskAdvice",
-    "Compressed", "TokenRows", "TokenStates", "TradeOffPoint",
+    "Compressed", "Guarantee", "TokenRows", "TokenStates", "TradeOffPoint",
 }  # fmt: skip
 
 
@@ -150,6 +150,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "SimilarityMatrix": lambda: similarity_matrix({HOSTILE: SPACE, "b": SPACE**3}),
     "Sinks": lambda: iso.metrics.find_sinks([1.0, 1.0, 90.0], token_types=["a", "b", HOSTILE]),
     "SlicedMeasurement": lambda: iso.measure(SPACE, by=LABELS, metrics="mean_norm", progress=False),
+    "MatchThreshold": lambda: iso.threshold(
+        iso.Space(SPACE, labels=[HOSTILE, "b"] * 30, name=HOSTILE), by=[HOSTILE, "c"] * 30, progress=False
+    ),
     "TradeOff": lambda: iso.trade_off(SPACE, LABELS, weights=(0.0, 1.0), steps=2, progress=False),
     "Trajectory": trajectory,
 }

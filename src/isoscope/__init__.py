@@ -80,6 +80,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "Look",
         "look",
     ),
+    "matching": ("threshold",),
     "measurement": ("Measurement",),
     "metrics": (
         "Metric",
@@ -282,6 +283,7 @@ _MODULES = (
     "corrections",
     "io",
     "losses",
+    "matching",
     "metrics",
     "models",
     "plots",

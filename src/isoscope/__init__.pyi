@@ -6,6 +6,7 @@ from isoscope import compression as compression
 from isoscope import corrections as corrections
 from isoscope import io as io
 from isoscope import losses as losses
+from isoscope import matching as matching
 from isoscope import metrics as metrics
 from isoscope import models as models
 from isoscope import plots as plots
@@ -50,6 +51,7 @@ from isoscope.io import save as save
 from isoscope.labels import Labels as Labels
 from isoscope.look import Look as Look
 from isoscope.look import look as look
+from isoscope.matching import threshold as threshold
 from isoscope.measurement import Measurement as Measurement
 from isoscope.metrics import Metric as Metric
 from isoscope.metrics import alignment as alignment

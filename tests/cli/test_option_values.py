@@ -26,6 +26,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "mcp": (),
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
     "compress": ("v.npy", "--methods", "int8"),
+    "threshold": OWN,
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
     "sides": ("v.npy", "v.npy"),
     "drift": ("v.npy", "v.npy", "--permutations", "0"),

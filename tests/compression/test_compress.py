@@ -270,7 +270,7 @@ def test_json_and_figure(X: np.ndarray, tmp_path: Path) -> None:
     assert {text.get_text() for text in ax.texts} >= {one.method for one in result.front}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_published_sts_figures() -> None:
     """Those of all-mpnet-base-v2 on STS-B's test set, by sentence-transformers 2559."""
     import os

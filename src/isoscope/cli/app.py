@@ -23,6 +23,7 @@ from isoscope.terminal import guarded, say
 _PANELS = {  # of the help; commands of no panel come last
     "Vectors in a file": (
         *("look", "audit", "measure", "compare", "drift", "sides", "correct", "advise", "compress", "report"),
+        "threshold",
         "frontier",
         "export",
     ),

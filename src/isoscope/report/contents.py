@@ -13,6 +13,7 @@ from torch import Tensor
 from isoscope._version import __version__
 from isoscope.engine.readings import Reading
 from isoscope.errors import UndefinedError
+from isoscope.matching.pair_cosines import PairCosines
 from isoscope.measurement import sentence, shown_half_width
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
@@ -23,7 +24,6 @@ from isoscope.progress import Bar
 from isoscope.report.clusters import Silhouettes
 from isoscope.report.evidence import Evidence
 from isoscope.report.page import as_json, packed
-from isoscope.report.pair_cosines import PairCosines
 from isoscope.report.projections import projections
 from isoscope.report.runs import curves
 from isoscope.report.side_by_side import side_by_side

@@ -13,13 +13,13 @@ from isoscope.engine.readings import Reading, Readings
 from isoscope.engine.sample import EqualRows
 from isoscope.errors import UndefinedError
 from isoscope.labels import Labels
+from isoscope.matching.pair_cosines import PairCosines
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import ScatterDecomposition, scatter_decomposition, share_beyond_chance
 from isoscope.metrics.registry import KNOWN, choose, registered
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.progress import Bar
 from isoscope.report.clusters import Silhouettes, has_exact_silhouettes
-from isoscope.report.pair_cosines import PairCosines
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.principal import Principal

@@ -15,12 +15,12 @@ from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_seed
 from isoscope.figures import INK, ONE_COLUMN, PALETTE, axes_for, figure_of, new_figure, save_figure
 from isoscope.labels import as_clusters
+from isoscope.matching.pair_cosines import PairCosines
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.frontier import ScatterDecomposition, frontier_curve, scatter_decomposition
 from isoscope.printable import shortened
 from isoscope.report.clusters import Silhouettes
 from isoscope.report.evidence import Evidence
-from isoscope.report.pair_cosines import PairCosines
 from isoscope.report.runs import load_run
 from isoscope.space import Space, known_rows
 from isoscope.statistics.directions import Directions

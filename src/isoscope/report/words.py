@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from isoscope.engine.sample import EqualRows
+from isoscope.matching.pair_cosines import PairCosines
 from isoscope.measurement import Measurement
 from isoscope.metrics.dimensions import rogue_limit
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few, is_too_few
 from isoscope.metrics.thresholds import NEAR_ONE, THRESHOLDS, clusters, common_direction, variance
 from isoscope.printable import capitalized, counted
-from isoscope.report.pair_cosines import PairCosines
 from isoscope.tables import percent, shown
 
 _COMMON = THRESHOLDS["common_direction"].moderate  # mean cosine above which vectors share a direction

@@ -7,7 +7,7 @@ from sklearn.metrics import balanced_accuracy_score, precision_score, roc_auc_sc
 
 import isoscope as iso
 from isoscope.errors import UndefinedError
-from isoscope.report.pair_cosines import PairCosines
+from isoscope.matching.pair_cosines import PairCosines
 
 
 @pytest.fixture

@@ -1,0 +1,202 @@
+"""`MatchThreshold`: what `threshold` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from isoscope._version import __version__
+from isoscope.errors import UndefinedError
+from isoscope.matching.guarantees import Guarantee
+from isoscope.matching.pair_cosines import BestThreshold
+from isoscope.matching.tail import Rate, Tail
+from isoscope.results import Result, plain
+from isoscope.tables import Cell, Grid, percent, span
+
+_MILLION = 1e6
+_NAMES = {"precision": "precision ≥ {:g}", "false_match_rate": "false-match rate ≤ {:g}"}
+
+
+@dataclass(frozen=True)
+class CosineOfRate:
+    """The cosine that a share of random pairs reaches.
+
+    Attributes:
+        rate: the share.
+        cosine: the smallest cosine that at most this share reaches; None where copies alone are more.
+        interval: its 95 % interval; None where all pairs were counted.
+        translated: the cosine in the other vectors that the same share reaches; None without others.
+        translated_interval: its 95 % interval.
+    """
+
+    rate: float
+    cosine: float | None
+    interval: tuple[float, float] | None
+    translated: float | None = None
+    translated_interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, tail: Tail, rate: float, other: Tail | None) -> CosineOfRate:
+        """Return the cosine of a rate in one or two tails."""
+        here = (rate, tail.cosine(rate), tail.cosine_interval(rate))
+        return cls(*here) if other is None else cls(*here, other.cosine(rate), other.cosine_interval(rate))
+
+
+@dataclass(frozen=True)
+class RateOfCosine:
+    """The share of random pairs with at least a cosine."""
+
+    cosine: float
+    rate: Rate
+
+
+@dataclass(frozen=True, repr=False)
+class MatchThreshold(Result):
+    """Which cosines count as a match.
+
+    Attributes:
+        name: the name of the space.
+        n, d: the number of rows and dimensions.
+        n_queries: the queries that rows were compared with; None where rows are compared with each other.
+        n_random_pairs: how many random pairs were counted.
+        by_rate: the cosines of false-match rates.
+        by_cosine: the false-match rates of cosines.
+        guarantees: thresholds with a guarantee, from labelled pairs; those of slices after those of all.
+        best: the threshold of the best balanced accuracy between labels; None without labels.
+        notes: notes for the reader.
+        seed: the seed of everything drawn.
+        seconds: how long it took.
+    """
+
+    name: str | None
+    n: int
+    d: int
+    n_queries: int | None
+    n_random_pairs: int
+    by_rate: tuple[CosineOfRate, ...]
+    by_cosine: tuple[RateOfCosine, ...]
+    guarantees: tuple[Guarantee, ...]
+    best: BestThreshold | None
+    notes: tuple[str, ...]
+    seed: int
+    seconds: float
+    _tail: Tail = field(repr=False, compare=False)
+    _other: Tail | None = field(default=None, repr=False, compare=False)
+
+    def rate(self, cosine: float) -> Rate:
+        """Return the share of random pairs with at least this cosine: the rate of false matches."""
+        return self._tail.rate(cosine)
+
+    def cosine(self, rate: float) -> float:
+        """Return the smallest cosine that at most this share of random pairs reaches."""
+        found = self._tail.cosine(rate) if self._tail.knows(rate) else None
+        if found is None:
+            raise UndefinedError(
+                f"{self.n_random_pairs:,} random pairs do not tell the cosine of a rate of {rate:g}"
+            )
+        return found
+
+    def translate(self, cosine: float) -> tuple[float, tuple[float, float] | None]:
+        """Return the cosine in the vectors of `to` that as many random pairs reach, and its 95 % interval."""
+        if self._other is None:
+            raise UndefinedError("There are no other vectors: pass `to=` to threshold")
+        here = self._tail.rate(cosine)
+        rates = (here.value, *(here.interval or ()))
+        found = self._other.cosine(rates[0])
+        if found is None or not self._other.knows(rates[0]):
+            raise UndefinedError(f"too few random pairs have a cosine of at least {cosine:g}")
+        ends = [self._other.cosine_interval(rate) or (self._other.cosine(rate),) * 2 for rate in rates]
+        known = [float(end) for both in ends for end in both if end is not None]
+        return found, None if max(known) == min(known) else (min(known), max(known))
+
+    @property
+    def title(self) -> str:
+        """What was compared."""
+        what = f"{self.name or 'vectors'}: {self.n:,} × {self.d}"
+        asked = "" if self.n_queries is None else f", {self.n_queries:,} queries"
+        return f"{what}{asked}, {self.n_random_pairs:,} random pairs"
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the tables: cosines of rates, rates of cosines, and thresholds with a guarantee."""
+        sampled = not self._tail.is_population
+        with_other = self._other is not None
+        heads = ["false matches", "in a million", "cosine", *(["95 % interval"] if sampled else [])]
+        heads += ["in the other", *(["its interval"] if sampled else [])] if with_other else []
+        rows: list[list[Cell]] = []
+        for one in self.by_rate:
+            row: list[Cell] = [f"1 in {1 / one.rate:,.0f}", _many(one.rate), _short(one.cosine)]
+            row += [span(one.interval, _short)] if sampled else []
+            row += [_short(one.translated)] if with_other else []
+            row += [span(one.translated_interval, _short)] if with_other and sampled else []
+            rows.append(row)
+        numbers = ("in a million", "cosine", "in the other")
+        yield Grid("the cosine that so many random pairs reach", heads, rows, numbers)
+        heads = ["cosine", "random pairs in a million", *(["95 % interval"] if sampled else [])]
+        rates: list[list[Cell]] = []
+        for one_rate in self.by_cosine:
+            rate = one_rate.rate
+            cells: list[Cell] = [f"{one_rate.cosine:.2f}", _many(rate.value)]
+            rates.append([*cells, span(rate.interval, _many)] if sampled else cells)
+        yield Grid("how many random pairs reach a cosine", heads, rates, ("cosine", heads[1]))
+        if self.guarantees:
+            yield self._promises()
+
+    def _promises(self) -> Grid:
+        sliced = any(one.slice is not None for one in self.guarantees)
+        heads = ["promise", "cosine", "precision", "recall", "pairs above", "pairs"]
+        heads = ["slice", *heads] if sliced else heads
+        rows: list[list[Cell]] = [
+            [
+                *([one.slice or "all"] if sliced else []),
+                _NAMES[one.promise].format(one.target),
+                "none" if one.cosine is None else _short(one.cosine),
+                _with_interval(one.precision, one.precision_interval),
+                _with_interval(one.recall, one.recall_interval),
+                one.n_above,
+                one.n_pairs,
+            ]
+            for one in self.guarantees
+        ]
+        title = f"thresholds that keep a promise with {percent(self.guarantees[0].confidence)} confidence"
+        return Grid(title, heads, rows, ("cosine", "precision", "recall"))
+
+    def lines(self) -> list[str]:
+        """Return the threshold between labels, and the notes."""
+        lines = []
+        if self.best is not None:
+            best = self.best
+            figures = f"balanced accuracy {best.balanced_accuracy:.3f}, AUC {best.auc:.3f}"
+            precision = f"precision {best.precision:.3f}"
+            lines.append(f"best threshold between labels: {_short(best.threshold)} ({figures}, {precision})")
+        if self._tail.is_population:
+            lines.append("all pairs were counted: these rates are exact for these rows")
+        return [*lines, *(f"note: {note}" for note in self.notes)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values, unrounded."""
+        shown = (one.name for one in fields(self) if one.repr)
+        return {"isoscope": __version__} | {name: plain(getattr(self, name)) for name in shown}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.by_rate
+        lows, highs = zip(*(one.interval or (None, None) for one in rows), strict=True) if rows else ((), ())
+        return {
+            "rate": [one.rate for one in rows],
+            "cosine": [one.cosine for one in rows],
+            "low": list(lows),
+            "high": list(highs),
+            "translated": [one.translated for one in rows],
+        }
+
+
+def _short(cosine: float | None) -> str:
+    return "–" if cosine is None else f"{cosine:.4f}"
+
+
+def _many(rate: float) -> str:
+    return f"{_MILLION * rate:,.3g}" if rate < 1e-3 else f"{_MILLION * rate:,.0f}"
+
+
+def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
+    return "–" if value is None else f"{value:.3f} ({span(interval, lambda end: f'{end:.3f}')})"

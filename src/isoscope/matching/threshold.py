@@ -1,0 +1,255 @@
+"""`threshold`: from which cosine on two vectors count as a match."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from isoscope.advice.pairs import as_rows
+from isoscope.engine.inputs import as_input
+from isoscope.engine.source import Source
+from isoscope.errors import InputError, ShapeError, check_seed, check_share, check_whole
+from isoscope.io.pair_files import FilePairs
+from isoscope.matching.guarantees import Guarantee, check_pairs
+from isoscope.matching.pair_cosines import PairCosines
+from isoscope.matching.result import CosineOfRate, MatchThreshold, RateOfCosine
+from isoscope.matching.tail import MOST_PAIRS, Tail
+from isoscope.printable import printable
+from isoscope.progress import Bar
+from isoscope.queries.opened import as_queries
+from isoscope.space import Space
+from isoscope.statistics.directions import unit_rows
+
+RATES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+_COSINES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+_FEWEST_PAIRS = 20
+_SHARED = 1.5  # pairs a row, from which a note says that pairs are not independent
+
+
+def threshold(
+    X: Any,
+    *,
+    queries: Any = None,
+    labels: Any = None,
+    pairs: Any = None,
+    to: Any = None,
+    by: Any = None,
+    rates: Sequence[float] = RATES,
+    precision: float = 0.95,
+    false_match_rate: float = 0.01,
+    confidence: float = 0.95,
+    max_pairs: int = MOST_PAIRS,
+    seed: int = 0,
+    progress: bool | None = None,
+    vectors: str | None = None,
+    device: Any = None,
+) -> MatchThreshold:
+    """Say from which cosine on two vectors count as a match, and what a threshold promises.
+
+    Without labels: the share of random pairs with at least each cosine, which are false matches where hardly
+    any two rows belong together. All pairs are counted, or those of rows drawn at random where there are too
+    many. With labelled pairs: the lowest threshold whose precision is at least `precision`, and the lowest
+    that at most `false_match_rate` of the other pairs reach, each promised with `confidence` for pairs like
+    these, whatever their distribution (`precision_threshold`, `false_match_threshold`).
+
+    Args:
+        X: (n, d) vectors in any array, a path, a data frame, a Space, or an opened file.
+        queries: vectors that are compared with the rows of X: then random pairs are of a query and a row.
+        labels: one label for each row, or the name of a column; rows with the same label match. Pairs are
+            drawn so that no row is in two of them.
+        pairs: (row, row, match) triples, or a file of them, where match is 1 or 0; with queries, the first
+            row is that of a query.
+        to: other vectors of the same rows, such as those of a new model: each cosine is translated into the
+            one there that as many random pairs reach.
+        by: a column, or values, that cut the rows: the guarantees are also given for pairs within each slice.
+        rates: the false-match rates to give cosines for.
+        precision, false_match_rate: what the thresholds promise.
+        confidence: how often the promise holds, over draws of the pairs.
+        max_pairs: the most random pairs to count.
+        seed: the seed of everything drawn.
+        progress: show a progress bar; None shows it on a terminal when the work takes over a second.
+        vectors: the column of a table that holds the vectors, where it has several.
+        device: the device to compute on, such as "cuda"; by default that of the vectors.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 64))
+    >>> found = threshold(X, rates=[0.01])
+    >>> round(found.cosine(0.01), 2)
+    0.29
+    """
+    began = time.perf_counter()
+    check_seed(seed)
+    check_whole("max_pairs", max_pairs)
+    shares = {"precision": precision, "false_match_rate": false_match_rate, "confidence": confidence}
+    for name, value in [*shares.items(), *(("rates", rate) for rate in rates)]:
+        check_share(name, value)
+        if not 0 < value < 1:
+            raise InputError(argument=name, got=value, wanted="between 0 and 1")
+    if labels is not None and pairs is not None:
+        raise InputError("cannot be combined with `labels`", argument="pairs", hint="leave one of them out")
+    opened = as_input(X, {"labels": labels}, by=by, vectors=vectors, device=device)
+    source = opened.source
+    asked = None if queries is None else as_queries(queries, source)
+    given = source.labels if pairs is None else None
+    if by is not None and pairs is None and given is None:
+        raise InputError("needs labels or pairs, which are missing", argument="by")
+    notes: list[str] = []
+    with Bar(show=progress) as bar:
+        bar.step("random pairs")
+        asking = None if asked is None else asked.vectors
+        tail = Tail.of(source, asking, max_pairs=max_pairs, seed=seed, bar=bar)
+        other = None
+        if to is not None:
+            bar.step("random pairs of the other vectors")
+            other = _translated(to, source, asked is not None, max_pairs=max_pairs, seed=seed, bar=bar)
+        bar.step("labelled pairs")
+        chosen = _labelled(source, asking, pairs, given, seed, notes)
+        guarantees: list[Guarantee] = []
+        best = None
+        if chosen is not None:
+            firsts, cosines, matches, seconds = chosen
+            options: dict[str, Any] = {"confidence": confidence, "seed": seed}
+            promises = (("precision", precision), ("false_match_rate", false_match_rate))
+            for of, rows in _slices(opened.by, source, firsts, seconds):
+                if of is not None and (matches[rows].all() or not matches[rows].any()):
+                    notes.append(f"{printable(of)}: {int(rows.sum())} pairs, all of one kind, are left out")
+                    continue
+                guarantees += [
+                    Guarantee.of(kind, cosines[rows], matches[rows], target=target, slice=of, **options)
+                    for kind, target in promises
+                ]
+        if given is not None and asked is None:
+            best = PairCosines.of(source.load(), given, seed=seed).best()
+    if not tail.is_population and asked is None:
+        notes.append(
+            f"random pairs are those of {tail.share:.3g} of the rows, drawn at random, with all others"
+        )
+    known = [rate for rate in sorted(rates, reverse=True) if tail.knows(rate)]
+    if few := [rate for rate in rates if not tail.knows(rate)]:
+        notes.append(f"{tail.n_pairs:,} random pairs are too few for rates of {min(few):g}")
+    return MatchThreshold(
+        name=source.name and printable(source.name),
+        n=source.n_rows or 0,
+        d=source.n_dims,
+        n_queries=None if asked is None else len(asked),
+        n_random_pairs=tail.n_pairs,
+        by_rate=tuple(CosineOfRate.of(tail, rate, other) for rate in known),
+        by_cosine=tuple(
+            RateOfCosine(cosine, tail.rate(cosine)) for cosine in _COSINES if tail.rate(cosine).value > 0
+        ),
+        guarantees=tuple(guarantees),
+        best=best,
+        notes=tuple(notes),
+        seed=seed,
+        seconds=time.perf_counter() - began,
+        _tail=tail,
+        _other=other,
+    )
+
+
+def _translated(to: Any, source: Source, has_queries: bool, *, max_pairs: int, seed: int, bar: Bar) -> Tail:
+    """Return the tail of other vectors of the same rows."""
+    if has_queries:
+        raise InputError("cannot be combined with queries", argument="to", hint="leave one of them out")
+    other = as_input(to, device=source.device).source
+    if other.n_rows is not None and source.n_rows is not None and other.n_rows != source.n_rows:
+        raise ShapeError(
+            f"has {other.n_rows:,} rows",
+            argument="to",
+            wanted=f"{source.n_rows:,}, those of X in their order",
+        )
+    return Tail.of(other, max_pairs=max_pairs, seed=seed, bar=bar)
+
+
+def _labelled(
+    source: Source, queries: Tensor | None, pairs: Any, labels: Any, seed: int, notes: list[str]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+    """Return the first rows, cosines, matches and second rows of labelled pairs; None without labels."""
+    if pairs is not None:
+        texts = source.load().texts if isinstance(pairs, str | os.PathLike | FilePairs) else None
+        table = np.asarray(as_rows(pairs, texts), dtype=np.float64)
+        firsts, seconds, matches = _checked(table, source.n_rows, queries)
+        rows = np.concatenate([firsts, seconds]) if queries is None else seconds
+        if len(rows) > _SHARED * len(np.unique(rows)):
+            notes.append("pairs share rows: the guarantees hold for pairs that are independent draws")
+    elif labels is not None and queries is None:
+        codes = labels.codes.cpu().numpy()
+        order = np.random.default_rng(seed).permutation(len(codes))
+        firsts, seconds = order[: len(order) // 2], order[len(order) // 2 : 2 * (len(order) // 2)]
+        matches = codes[firsts] == codes[seconds]
+    else:
+        return None
+    check_pairs(firsts, matches)
+    first = _rows_at(source, firsts) if queries is None else queries[torch.from_numpy(firsts)].cpu()
+    cosines = (unit_rows(first)[0] * unit_rows(_rows_at(source, seconds))[0]).sum(dim=1)
+    return firsts, cosines.numpy(), matches, seconds
+
+
+def _checked(
+    table: NDArray[Any], n: int | None, queries: Tensor | None
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    if table.ndim != 2 or table.shape[1] != 3:
+        raise ShapeError(
+            argument="pairs", got=table.shape, wanted="of shape (m, 3): a row, another row, and 1 or 0"
+        )
+    if len(table) < _FEWEST_PAIRS:
+        raise InputError(argument="pairs", got=len(table), wanted=f"at least {_FEWEST_PAIRS} pairs")
+    limits = (n if queries is None else len(queries), n)
+    for column, limit in enumerate(limits):
+        rows = table[:, column]
+        bad = (rows != np.floor(rows)) | (rows < 0) | (rows >= (math.inf if limit is None else limit))
+        if bad.any():
+            at = int(bad.argmax())
+            raise InputError(
+                f"names row {rows[at]:g} in pair {at}", argument="pairs", wanted=f"rows from 0 to {limit}"
+            )
+    if not np.isin(table[:, 2], (0, 1)).all():
+        raise InputError(
+            f"has the score {table[~np.isin(table[:, 2], (0, 1)), 2][0]:g}",
+            argument="pairs",
+            wanted="1 for a pair that matches, 0 for one that does not",
+        )
+    return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2] == 1
+
+
+def _rows_at(source: Source, rows: NDArray[Any]) -> Tensor:
+    """Return some rows of a source, in one pass."""
+    if isinstance(source, Space):
+        return source.vectors[torch.from_numpy(rows).to(source.device)].detach().cpu()
+    wanted, places = np.unique(rows, return_inverse=True)
+    found, start = [], 0
+    for space in source.blocks():
+        here = wanted[(wanted >= start) & (wanted < start + len(space))] - start
+        found.append(space.vectors[torch.from_numpy(here).to(space.device)].detach().cpu())
+        start += len(space)
+    return torch.cat(found)[torch.from_numpy(places)]
+
+
+def _slices(
+    by: Any, source: Source, firsts: NDArray[Any], seconds: NDArray[Any]
+) -> list[tuple[str | None, NDArray[np.bool_]]]:
+    """Return all pairs, and the pairs within each slice."""
+    found: list[tuple[str | None, NDArray[np.bool_]]] = [(None, np.ones(len(firsts), dtype=bool))]
+    if by is None:
+        return found
+    values = _values(by, source)
+    own, other = (values[rows] for rows in (firsts, seconds))
+    return found + [(str(value), (own == value) & (other == value)) for value in np.unique(values)]
+
+
+def _values(by: Any, source: Source) -> NDArray[Any]:
+    """Return the slice of each row, as text."""
+    if isinstance(by, str):
+        return np.asarray([str(value) for value in source.column(by)])
+    values = np.asarray([str(value) for value in by])
+    if source.n_rows is not None and len(values) != source.n_rows:
+        raise ShapeError(f"has {len(values)} entries", argument="by", wanted=f"{source.n_rows}, one a row")
+    return values
