@@ -31,6 +31,38 @@ def test_modules_of_gpt(tiny_gpt: Path) -> None:
     assert matching_modules(model, "attention") == ["h.0.attn", "h.1.attn", "h.2.attn"]
 
 
+class Block(nn.Module):
+    """A block with the names of timm's."""
+
+    def __init__(self, *, experts: bool = False) -> None:
+        super().__init__()
+        self.attn, self.mlp = nn.Sequential(nn.Linear(4, 4)), nn.Sequential(nn.Linear(4, 4))
+        if experts:
+            self.mlp.add_module("experts", nn.ModuleList(nn.Sequential(nn.Linear(4, 4)) for _ in range(3)))
+
+
+class Stage(nn.Module):
+    """A stage of timm's Swin or ConvNeXt: a change of resolution, then blocks."""
+
+    def __init__(self, n_blocks: int) -> None:
+        super().__init__()
+        self.downsample = nn.Identity()
+        self.blocks = nn.Sequential(*(Block() for _ in range(n_blocks)))
+
+
+def test_the_blocks_of_stages() -> None:
+    model = nn.ModuleDict({"stem": nn.Linear(4, 4), "stages": nn.Sequential(Stage(1), Stage(2))})
+    blocks = ["stages.0.blocks.0", "stages.1.blocks.0", "stages.1.blocks.1"]
+    assert matching_modules(model, "residual") == blocks
+    assert matching_modules(model, "attention") == [f"{name}.attn" for name in blocks]
+    assert matching_modules(model, "mlp") == [f"{name}.mlp" for name in blocks]
+
+
+def test_experts_within_a_block_are_no_blocks() -> None:
+    model = nn.ModuleDict({"blocks": nn.ModuleList(Block(experts=True) for _ in range(2))})
+    assert matching_modules(model, "residual") == ["blocks.0", "blocks.1"]
+
+
 def test_a_pattern_that_matches_nothing() -> None:
     with raises(InputError, argument="modules", got="block.*", wanted="'0', '1'.*residual, attention, mlp"):
         matching_modules(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), "block.*")

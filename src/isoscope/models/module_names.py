@@ -71,14 +71,29 @@ def _of_role(model: nn.Module, role: str) -> list[str]:
 
 
 def _blocks(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Return the blocks: the children of every list of modules of one class that is in no other block."""
+    """Return the blocks: the children of every list of modules of one class that is in no other block.
+
+    Where these are stages, as in Swin and ConvNeXt, the blocks are those that each stage lists as `blocks`.
+    """
     blocks: list[tuple[str, nn.Module]] = []
     for name, module in model.named_modules():
         if any(name.startswith(f"{block}.") for block, _ in blocks):
             continue
-        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) > 1:
-            children = list(module.named_children())
-            kinds = {type(child) for _, child in children}
-            if len(kinds) == 1 and next(iter(children[0][1].children()), None) is not None:
-                blocks += [(f"{name}.{key}" if name else key, child) for key, child in children]
+        least = 1 if name.endswith(".blocks") else 2
+        if _lists_blocks(module, at_least=least) and not any(_is_stage(child) for child in module.children()):
+            blocks += [(f"{name}.{key}" if name else key, child) for key, child in module.named_children()]
     return blocks
+
+
+def _lists_blocks(module: nn.Module, *, at_least: int = 2) -> bool:
+    """Return whether a module lists modules of one class that have parts of their own."""
+    children = list(module.children())
+    if not isinstance(module, nn.ModuleList | nn.Sequential) or len(children) < at_least:
+        return False
+    return len({type(child) for child in children}) == 1 and next(children[0].children(), None) is not None
+
+
+def _is_stage(module: nn.Module) -> bool:
+    """Return whether a module lists blocks of its own under the name `blocks`."""
+    own = getattr(module, "blocks", None)
+    return isinstance(own, nn.Module) and _lists_blocks(own, at_least=1)
