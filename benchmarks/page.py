@@ -56,6 +56,17 @@ def _machine_lines(machine: Row) -> list[str]:
         "",
         f"{machine['threads']} threads. Python {machine['python']}, {versions}.",
         "The contenders of a table take turns of at least a tenth of a second in one run; the best counts.",
+        *_load_lines(machine),
+    ]
+
+
+def _load_lines(machine: Row) -> list[str]:
+    """Return how busy the machine was when the latest suite began, where other processes shared its cores."""
+    if machine.get("load", 0) <= machine["cores"] / 2:
+        return []
+    return [
+        f"The machine was busy when the latest suite began: {machine['load']:g} processes wanted its "
+        f"{machine['cores']} cores."
     ]
 
 

@@ -65,6 +65,7 @@ def machine() -> dict[str, object]:
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[1], 1),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PEERS},
     }
