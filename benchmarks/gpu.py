@@ -1,9 +1,10 @@
-"""`make bench-gpu`: the exact and the estimated silhouette, and neighbours, on one CUDA device."""
+"""`make bench-gpu`: public calls, the exact and the estimated silhouette, neighbours, on one CUDA device."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.fused import fused_sums
 from isoscope.statistics.pairs import Separation
 
+SAVED = Path(__file__).parent / "results" / "gpu.json"
 # n, d, K, milliseconds wanted
 CASES = (
     (10_662, 384, 2, 0.5),
@@ -28,7 +30,7 @@ CASES = (
     (2_275, 300, 750, 0.2),
     (20_000, 768, 3, 2.0),
     (100_000, 384, 10, 22.0),
-    (1_000_000, 384, 100, 2200.0),
+    (1_000_000, 384, 100, 1800.0),
 )
 
 
@@ -121,7 +123,7 @@ def estimate_rows() -> list[dict[str, Any]]:
     row = {
         "what": "1,000,000 × 384, K = 100, ± 1e-4",
         "ms": ms,
-        "wanted_ms": 100.0,
+        "wanted_ms": 15.0,
         "n_anchors": estimate.n_anchors,
         "error": abs(estimate.value - exact),
         "half_width": (estimate.interval[1] - estimate.interval[0]) / 2,
@@ -141,23 +143,30 @@ def neighbor_rows() -> list[dict[str, Any]]:
     return [row]
 
 
+SECTIONS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "calls": lambda: list(gpu_calls.rows()),
+    "silhouette": silhouette_rows,
+    "hard": hard_rows,
+    "estimate": estimate_rows,
+    "neighbors": neighbor_rows,
+    "losses": lambda: losses.run("cuda"),
+    "loss_share": lambda: losses.step_share("cuda"),
+    "peers": lambda: gpu_rows(milliseconds),
+    "training": lambda: run_cuda(steps=1000, n_seeds=5),
+    "profiles": lambda: list(gpu_calls.profiles()),  # last: whatever is launched after it is slower
+}
+
+
 def main() -> None:
-    results = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "calls": list(gpu_calls.rows()),
-        "silhouette": silhouette_rows(),
-        "hard": hard_rows(),
-        "estimate": estimate_rows(),
-        "neighbors": neighbor_rows(),
-        "training": run_cuda(steps=1000, n_seeds=5),
-        "losses": losses.run("cuda"),
-        "loss_share": losses.step_share("cuda"),
-        "peers": gpu_rows(milliseconds),
-    }
-    folder = Path(os.environ.get("OUT", Path(__file__).parent / "results"))
-    (folder / "gpu.json").write_text(json.dumps(results, indent=2) + "\n")
-    print(f"wrote {folder / 'gpu.json'}")
+    """Run every section in turn, or those named; each is saved when it is done, the others are kept."""
+    results: dict[str, Any] = json.loads(SAVED.read_text()) if SAVED.exists() else {}
+    results |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    path = Path(os.environ.get("OUT", SAVED.parent)) / SAVED.name
+    for name in sys.argv[1:] or SECTIONS:
+        print(f"… {name}", flush=True)
+        results[name] = SECTIONS[name]()
+        path.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

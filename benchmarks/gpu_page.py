@@ -48,17 +48,19 @@ def gpu_lines() -> list[str]:
             lambda row: f"{row['what']} | {row['ms']:.0f} | ≤ {row['wanted_ms']:g}",
             missed=lambda row: row["ms"] > row["wanted_ms"],
         ),
-        *_call_lines(found.get("calls", [])),
+        *_call_lines(found),
         *_gpu_training_lines(found.get("training", [])),
         *_gpu_loss_lines(found.get("losses", []), found.get("loss_share", [])),
         *_gpu_peer_lines(found.get("peers", [])),
     ]
 
 
-def _call_lines(rows: list[Row]) -> list[str]:
-    """Return the times of public calls; `calls` comes with `make bench-gpu`, or from gpu-calls.json."""
-    if not rows and CALLS.exists():
-        rows = json.loads(CALLS.read_text())["calls"]
+def _call_lines(found: Row) -> list[str]:
+    """Return the times of public calls, which come with `make bench-gpu`, or from gpu-calls.json."""
+    if "calls" not in found and CALLS.exists():
+        found = json.loads(CALLS.read_text())
+    profiles = {row["call"]: row for row in found.get("profiles", [])}
+    rows = [profiles.get(row["call"], {}) | row for row in found.get("calls", [])]
     if not rows:
         return ["", "Public calls as users make them: not measured yet (`make bench-gpu`)."]
     return [

@@ -65,16 +65,36 @@ def device_sums(block: Tensor, *, fourth: bool) -> Sums:
     return mean, rest, scatter, cubic, quartic
 
 
+def spread_sums(block: Tensor, *, n_rows: int) -> Tensor:
+    """Return (4,) (tr A)²/‖A‖², tr A, ‖mean‖² and about Σ‖v‖⁴ of rows, with A their scatter about the mean.
+
+    The last is about a point that misses the mean by rounding. Nothing waits for the device.
+    """
+    n = len(block)
+    about, V, scatter = _near_mean(block, n_rows)
+    m = weighted_sums(block.new_ones(1, n), V)[0] / n
+    scatter = torch.addr(scatter, m, m, alpha=-n)
+    squares = sum_of_squares(V).double()
+    trace, mean = scatter.trace(), about.double() + m
+    shares = (scatter / trace).flatten()
+    return torch.stack([(1 / (shares @ shares)).clamp(min=1), trace, mean @ mean, squares @ squares])
+
+
+def _near_mean(block: Tensor, n_rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return a point near the mean, the rows about it, and their scatter in float64."""
+    about = (weighted_sums(block.new_ones(1, len(block)), block)[0] / len(block)).to(block.dtype)
+    V = block - about
+    return about, V, reduce(torch.add, [symmetric_product(part).double() for part in V.split(n_rows)])
+
+
 def block_sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
     """Return what `device_sums` does, without those that are None.
 
     float32 adds up the products of `n_rows` rows at most.
     """
     n = len(block)
+    about, V, scatter = _near_mean(block, n_rows)
     weights = block.new_ones(2 if fourth else 1, n)
-    about = (weighted_sums(weights[:1], block)[0] / n).to(block.dtype)
-    V = block - about
-    scatter = reduce(torch.add, [symmetric_product(part).double() for part in V.split(n_rows)])
     quartic: Tensor | None = None
     if fourth:
         squares = sum_of_squares(V)

@@ -40,10 +40,13 @@ def mean_square_roots(
 
 @kernel
 def walk_clusters(
-    U, squares, codes, parts, offsets, larger, found, n, K, d, stride, scale, most,
+    U, squares, codes, parts, offsets, larger, found, n, K, width, step, scale, most,
     ROWS: tl.constexpr, CLUSTERS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
-    """Compare a tile of rows with all clusters, by products of half-precision parts that keep 22 bits."""
+    """Compare a tile of rows with all clusters, by products of half-precision parts that keep 22 bits.
+
+    `width` and `step` are compiled in where they are multiples of 16: rows are then read by 16 bytes.
+    """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     live = rows < n
     code = tl.load(codes + rows, mask=live, other=0).to(tl.int32)
@@ -52,17 +55,17 @@ def walk_clusters(
     for first in range(0, K, CLUSTERS):
         clusters = first + tl.arange(0, CLUSTERS)
         total = tl.zeros([ROWS, CLUSTERS], tl.float32)
-        for begin in range(0, d, DIMS):
+        for begin in range(0, width, DIMS):
             dims = begin + tl.arange(0, DIMS)
-            place = rows.to(tl.int64)[:, None] * stride + dims[None, :]
-            u = tl.load(U + place, mask=live[:, None] & (dims < d)[None, :], other=0.0) * scale
+            place = rows.to(tl.int64)[:, None] * step + dims[None, :]
+            u = tl.load(U + place, mask=live[:, None] & (dims < width)[None, :], other=0.0) * scale
             u = tl.minimum(tl.maximum(u, -most), most)  # rows so far out are alike
             high = u.to(tl.float16)
             low = (u - high.to(tl.float32)).to(tl.float16)
-            place = clusters[None, :] * d + dims[:, None]
-            inside = (clusters < K)[None, :] & (dims < d)[:, None]
+            place = clusters[None, :] * width + dims[:, None]
+            inside = (clusters < K)[None, :] & (dims < width)[:, None]
             center_high = tl.load(parts + place, mask=inside, other=0.0)
-            center_low = tl.load(parts + K * d + place, mask=inside, other=0.0)
+            center_low = tl.load(parts + K * width + place, mask=inside, other=0.0)
             total = tl.dot(high, center_high, total)
             total = tl.dot(high, center_low, total)
             total = tl.dot(low, center_high, total)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.kernels.centered import block_sums, rows_at_once
+from isoscope.kernels.centered import rows_at_once, spread_sums
 from isoscope.kernels.precision import float32_suits, full_precision, is_flat
 from isoscope.kernels.recorded import replayed
 from isoscope.statistics.chunks import sums_dtype
@@ -58,9 +58,7 @@ def quick_participation(X: Any) -> float | None:
 
 @full_precision
 def _participation(rows: Tensor, n_rows: int) -> tuple[Tensor]:
-    mean, _, scatter, cubic, quartic = block_sums(rows, fourth=True, n_rows=n_rows)
-    moments = Moments(len(rows), mean, scatter, None, cubic, quartic)
-    return (torch.cat([moments.participation[None], moments.numbers]),)
+    return (spread_sums(rows, n_rows=n_rows),)
 
 
 def checked(blocks: Sequence[Unchecked]) -> list[Moments]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import HALVES, as_matrix, blocks
+from isoscope.arrays import HALVES, as_matrix, blocks, check_finite
 from isoscope.errors import ShapeError, UndefinedError
 from isoscope.kernels.products import weighted_sums
 from isoscope.printable import counted
@@ -127,9 +127,12 @@ class Directions:
         """Return the direction sums of any array; Directions are returned unchanged."""
         if isinstance(X, Directions):
             return X
-        matrix = as_matrix(X)
+        unchecked = weights is None and can_launch(X)  # there the sums tell what is not finite
+        matrix = as_matrix(X, finite=not unchecked)
         if weights is None and (fused := _on_kernels(matrix)) is not None:
             return fused
+        if unchecked:
+            check_finite(matrix)
         w = None if weights is None else as_weights(weights, n=len(matrix)).to(matrix.device)
         if w is not None:
             matrix, w = matrix[w > 0], w[w > 0]
@@ -256,7 +259,7 @@ def moments_and_directions(X: Any) -> tuple[Moments, Directions]:
 
 
 def _on_kernels(matrix: Tensor) -> Directions | None:
-    """Return the sums of rows on CUDA in one launch; None without Triton or with a gradient."""
+    """Return the sums of rows on CUDA in one launch; None without Triton, with a gradient, NaN or Inf."""
     if not can_launch(matrix) or matrix.requires_grad:
         return None
     from isoscope.kernels.triton_directions import MOST_DIMS, direction_sums
@@ -264,7 +267,10 @@ def _on_kernels(matrix: Tensor) -> Directions | None:
     if matrix.shape[1] > MOST_DIMS:
         return None
     units, norms = direction_sums(matrix)
-    n_zero = int(norms[4])
+    *totals, n_zeros = norms.tolist()
+    if not all(map(math.isfinite, totals)):
+        return None
+    n_zero = int(n_zeros)
     return Directions(len(matrix) - n_zero, n_zero, *units, *norms[:4])
 
 
