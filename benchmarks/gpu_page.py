@@ -22,7 +22,7 @@ def gpu_lines() -> list[str]:
         "",
         f"## On one {found['device']} (torch {found['torch']})",
         "",
-        "Sums: summed distances of every point to every cluster, labels planned before, launches replayed.",
+        "Sums: summed distances of every point to every cluster, labels planned before.",
         "Score: `silhouette_score`, checks and all. TFLOP/s count n²d. Errors of the mean, against float64.",
         "",
         *table(

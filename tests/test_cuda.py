@@ -165,14 +165,14 @@ def test_bad_input_is_refused_and_the_device_lives_on() -> None:
     broken, endless = X.clone(), X.clone()
     broken[3, 1], endless[4, 2] = torch.nan, torch.inf
     cases = [
-        (X, labels[:10], ShapeError, "labels has 10 entries for 600 vectors"),
+        (X, labels[:10], ShapeError, "has 10 entries for 600 vectors"),
         (X, torch.zeros(600), LabelError, "only one label"),
         (X, torch.arange(600), LabelError, "a different label"),
         (broken, labels, NotFiniteError, "row 3"),
         (endless, labels, NotFiniteError, "row 4"),
         (X[:0], labels[:0], ShapeError, "empty"),
         (X[None, :, :0], labels, ShapeError, "empty"),
-        (torch.stack([X, broken]), labels, NotFiniteError, r"X[1] has NaN"),
+        (torch.stack([X, broken]), labels, NotFiniteError, "`X[1]` has NaN"),
     ]
     for points, given, error, message in cases:
         assert message in refused(error, lambda p=points, g=given: iso.silhouette_score(p, g))
