@@ -7,8 +7,8 @@ _LAUNCHES = (
     "a batch of a layer is measured in many small launches, which take longer there than the model itself"
 )
 _MANY_LAUNCHES = (
-    "a default measurement is about a thousand launches of 7 to 20 µs and a hundred waits; two decompositions "
-    "in cuSOLVER (3 and 4 ms at 384 dimensions, 7 and 8 at 768) run beside them. The silhouette by cosine, "
+    "a default measurement is about a thousand launches of 7 to 20 µs and a hundred waits; two "
+    "decompositions in cuSOLVER (3 and 4 ms at 384 dimensions, 7 and 8 at 768) run beside them. The silhouette by cosine, "
     "the standard error of the silhouette and the sums with one row left out are most of the launches"
 )
 _FIVE_ROWS = (
