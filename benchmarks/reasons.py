@@ -8,8 +8,9 @@ _LAUNCHES = (
 )
 _MANY_LAUNCHES = (
     "a default measurement is about a thousand launches of 7 to 20 µs and a hundred waits; two "
-    "decompositions in cuSOLVER (3 and 4 ms at 384 dimensions, 7 and 8 at 768) run beside them. The silhouette by cosine, "
-    "the standard error of the silhouette and the sums with one row left out are most of the launches"
+    "decompositions in cuSOLVER (3 and 4 ms at 384 dimensions, 7 and 8 at 768) run beside them. The "
+    "silhouette by cosine, the standard error of the silhouette and the sums with one row left out are most "
+    "of the launches"
 )
 _FIVE_ROWS = (
     "a label has five rows, so there is a sum for every five distances, and the nearest label is looked for "
