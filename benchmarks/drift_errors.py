@@ -77,9 +77,10 @@ def row(case: Case) -> str:
     drifts = np.array([one.drift for one in found])
     covered = np.mean([one.interval[0] <= case.share for one in found])
     alarms = np.mean([one.alarm for one in found])
+    mean = f"{100 * drifts.mean():z.1f}".replace("-", "−")
     return (
         f"| {case.name} | {case.n_draws:,} | {np.mean(p_values <= _LEVEL):.3f} | {alarms:.3f} "
-        f"| {100 * drifts.mean():.1f} % ± {100 * drifts.std():.1f} | {covered:.3f} |"
+        f"| {mean} % ± {100 * drifts.std():.1f} | {covered:.3f} |"
     )
 
 

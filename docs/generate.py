@@ -141,6 +141,7 @@ API = {
     ),
     "Drift": ("isoscope.drift", "isoscope.metrics.two_samples"),
     "Sides": ("isoscope.sides",),
+    "From model to model": ("isoscope.migrate",),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Compression": ("isoscope.compression",),
     "Thresholds": ("isoscope.matching",),

@@ -36,7 +36,7 @@ ORDER = (
     ("queries",),
     ("comparison", "corrections", "figures", "look"),
     ("audit",),
-    ("advice", "drift", "models", "sides"),
+    ("advice", "drift", "migrate", "models", "sides"),
     ("compression", "losses", "matching", "tracking"),
     ("training",),
     ("report",),

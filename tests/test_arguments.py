@@ -49,6 +49,7 @@ FLAGS = {
     "n_clusters": "--clusters",
     "n_components": "--components",
     "n_dimensions": "--dimensions",
+    "n_lost": "--lost",
     "n_moved": "--moved",
     "n_permutations": "--permutations",
     "n_texts": "--show",

@@ -128,6 +128,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "DriftOverTime": lambda: iso.drift_over_time(
         SPACE, ["2024-05-01", "2024-05-08"] * (len(SPACE) // 2), n_permutations=19, progress=False
     ),
+    "Migration": lambda: iso.migrate(SPACE, SPACE**3, texts=[HOSTILE] * 60, progress=False),
     "Sides": lambda: iso.sides(SPACE, SPACE[:, ::-1], names=(HOSTILE, "b"), progress=False),
     "Separability": lambda: separability(SPACE, SPACE + 1),
     "Snapshot": lambda: iso.Snapshot.of(SPACE, texts=[HOSTILE] * len(SPACE)),

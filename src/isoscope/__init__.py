@@ -107,6 +107,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "twonn",
         "uniformity",
     ),
+    "migrate": ("migrate",),
     "models": ("encode",),
     "models.layers": (
         "LayerProfile",

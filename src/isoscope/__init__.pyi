@@ -76,6 +76,7 @@ from isoscope.metrics import silhouette_samples as silhouette_samples
 from isoscope.metrics import silhouette_score as silhouette_score
 from isoscope.metrics import twonn as twonn
 from isoscope.metrics import uniformity as uniformity
+from isoscope.migrate import migrate as migrate
 from isoscope.models import encode as encode
 from isoscope.models.layers import LayerProfile as LayerProfile
 from isoscope.models.layers import layers as layers

@@ -28,6 +28,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "compress": ("v.npy", "--methods", "int8"),
     "threshold": OWN,
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
+    "migrate": ("v.npy", "v.npy"),
     "sides": ("v.npy", "v.npy"),
     "drift": ("v.npy", "v.npy", "--permutations", "0"),
     "advise": (*OWN, "--corrections", "center"),

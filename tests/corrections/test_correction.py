@@ -73,7 +73,9 @@ def test_scikit_learn_takes_it_for_its_own(estimator: Any, check: Any) -> None:
 
 def test_every_kind_is_among_those_tested() -> None:
     quantizers = {name for name, kind in KINDS.items() if issubclass(kind, iso.corrections.Quantizer)}
-    assert {type(correction).__name__ for correction in LEARNING} == set(KINDS) - quantizers
+    assert {type(correction).__name__ for correction in LEARNING} == set(KINDS) - quantizers - {
+        "Translate"
+    }  # fitted to two spaces
 
 
 @each()

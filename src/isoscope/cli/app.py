@@ -22,8 +22,10 @@ from isoscope.terminal import guarded, say
 
 _PANELS = {  # of the help; commands of no panel come last
     "Vectors in a file": (
-        *("look", "audit", "measure", "compare", "drift", "sides", "correct", "advise", "compress", "report"),
+        *("look", "audit", "measure", "compare", "drift", "sides", "migrate", "correct", "advise"),
+        "compress",
         "threshold",
+        "report",
         "frontier",
         "export",
     ),

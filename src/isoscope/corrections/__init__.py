@@ -11,6 +11,7 @@ from isoscope.corrections.rogue import RemoveDimensions
 from isoscope.corrections.scalar import HalfPrecision, ScalarQuantizer
 from isoscope.corrections.scaling import Center, Normalize, Standardize
 from isoscope.corrections.signs import RaBitQuantizer, SignQuantizer
+from isoscope.corrections.translate import Translate
 from isoscope.corrections.truncate import Truncate
 from isoscope.corrections.whiten import Whiten
 
@@ -30,6 +31,7 @@ __all__ = [
     "ScalarQuantizer",
     "SignQuantizer",
     "Standardize",
+    "Translate",
     "Truncate",
     "Whiten",
     "load_correction",

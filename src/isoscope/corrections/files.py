@@ -24,6 +24,7 @@ from isoscope.corrections.rogue import RemoveDimensions
 from isoscope.corrections.scalar import HalfPrecision, ScalarQuantizer
 from isoscope.corrections.scaling import Center, Normalize, Standardize
 from isoscope.corrections.signs import RaBitQuantizer, SignQuantizer
+from isoscope.corrections.translate import Translate
 from isoscope.corrections.truncate import Truncate
 from isoscope.corrections.whiten import Whiten
 from isoscope.errors import FileError, InputError
@@ -51,6 +52,7 @@ KINDS: dict[str, type[Correction]] = {
         ScalarQuantizer,
         SignQuantizer,
         Standardize,
+        Translate,
         Truncate,
         Whiten,
     )
