@@ -14,7 +14,7 @@ from isoscope.look.result import Findings
 from isoscope.queries import Retrieval
 from isoscope.tables import Cell, Grid, percent, span
 
-_NAMES = {
+NAMES = {
     "not_finite": "NaN or infinity",
     "zero_vectors": "zero vectors",
     "odd_lengths": "odd lengths",
@@ -89,7 +89,7 @@ class Audit(Findings):
         """Return one row for each finding, and the figures of retrieval."""
         rows: list[list[Cell]] = [
             [
-                _NAMES[one.name],
+                NAMES[one.name],
                 one.count,
                 "–" if one.reading.value is None else percent(one.reading.value, 2),
                 span(one.reading.interval, lambda share: percent(share, 2)),

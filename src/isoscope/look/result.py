@@ -92,7 +92,7 @@ class Findings(View):
                 console.print(_compared(finding, width), soft_wrap=True)
             _print(console, finding.meaning, width)
             for example in finding.examples:
-                _print(console, _shown(example), width, "dim")
+                _print(console, shown_example(example), width, "dim")
             step = Text.assemble(("try".ljust(_INDENT), "dim"), (str(finding.step), "cyan"))
             console.print(step, soft_wrap=True)
         console.print()
@@ -193,7 +193,7 @@ def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     return [(name, finding.text if own else finding.write(number), own) for number, name, own in ordered]
 
 
-def _shown(example: Example) -> str:
+def shown_example(example: Example) -> str:
     """Return an example in one line: its rows, what is said of them, and the first texts."""
     numbers = ", ".join(f"{row:,}" for row in example.rows[:_ROWS]) + (
         ", …" if len(example.rows) > _ROWS else ""
@@ -246,7 +246,7 @@ def _html(finding: Finding) -> str:
         for name, number, own in comparison(finding)
     ]
     compared = f"{escaped(_quantity(finding))}: {' · '.join(parts)}<br>" if parts else ""
-    examples = "".join(f"<small>{escaped(_shown(one))}</small><br>" for one in finding.examples)
+    examples = "".join(f"<small>{escaped(shown_example(one))}</small><br>" for one in finding.examples)
     color = _COLORS[finding.severity]
     cell = "text-align:left;vertical-align:top"
     return (

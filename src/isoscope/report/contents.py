@@ -11,8 +11,11 @@ import numpy as np
 from torch import Tensor
 
 from isoscope._version import __version__
+from isoscope.audit.audit import audit
+from isoscope.audit.result import NAMES, Audit
 from isoscope.engine.readings import Reading
 from isoscope.errors import UndefinedError
+from isoscope.look.result import shown_example
 from isoscope.matching.pair_cosines import PairCosines
 from isoscope.measurement import sentence, shown_half_width
 from isoscope.metrics.dimensions import contributions_of
@@ -29,7 +32,7 @@ from isoscope.report.runs import curves
 from isoscope.report.side_by_side import side_by_side
 from isoscope.report.words import headline
 from isoscope.results import plain
-from isoscope.tables import shown
+from isoscope.tables import percent, shown, span
 
 _COORDINATE_BYTES = 3_000_000  # of the sample for the sliders; base64 adds a third
 _TEXT_BYTES = 700_000  # of all texts together
@@ -39,6 +42,7 @@ _BINS = 120
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d∞])|(?<=\de)-(?=\d)")
 _PERCENT = re.compile(r"(?<=\d) ?%")
 _TOP_DIMENSIONS = 24
+_AUDITED = 4_000  # rows that are audited whole; of more, a quarter of so many are searched for
 _MAX_REMOVED = 16  # directions: the end of the slider
 
 
@@ -52,6 +56,8 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
     with Bar(show=progress) as bar:
         bar.step("corrections", at_once=True)
         corrected = side_by_side(g.shelf, progress=bar.share)
+        bar.step("rows to look at")
+        audited = audit(g.space, max_rows=_AUDITED, seed=g.seed, progress=False)
         bar.step("projections")
         coordinates = g.principal.coordinates(g.space.vectors[g.rows.to(g.space.device)])
         points = _points(g, coordinates)
@@ -73,6 +79,27 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
         "frontier": _frontier(g.split, g.fair_share),
         "trajectory": None if g.run is None else curves(g.run),
         "corrections": corrected,
+        "audit": _audit(audited),
+    }
+
+
+def _audit(audited: Audit) -> dict[str, Any] | None:
+    """Return the findings of an audit that are not healthy; None where there are none."""
+    findings = [one for one in audited.findings if one.severity in ("serious", "moderate")]
+    if not findings:
+        return None
+    return {
+        "lead": _written(audited.lines()[0]),
+        "findings": [
+            {
+                "name": NAMES[one.name],
+                "share": _written(one.text),
+                "interval": _written(span(one.reading.interval, lambda share: percent(share, 2))),
+                "headline": _written(one.headline),
+                "examples": [_cut(shown_example(example), _TEXT_LENGTH) for example in one.examples],
+            }
+            for one in findings
+        ],
     }
 
 

@@ -62,6 +62,25 @@ function readout(holder, name, value, was, key = null) {
   if (was) put(place, 'span', { class: 'was' }, was);
 }
 
+function showAudit() {
+  const audit = contents.audit;
+  at('audit').hidden = false;
+  at('audit-lead').textContent = audit.lead;
+  const table = at('audit-table');
+  const head = put(put(table, 'thead'), 'tr');
+  [['finding'], ['share', 'number'], ['95 % interval'], ['rows']].forEach(([text, kind]) => put(head, 'th', { scope: 'col', class: kind ?? null }, text));
+  const body = put(table, 'tbody');
+  for (const one of audit.findings) {
+    const row = put(body, 'tr');
+    put(row, 'td', { class: 'first' }, one.name);
+    put(row, 'td', { class: 'number' }, one.share);
+    put(row, 'td', { class: 'plain' }, one.interval);
+    const says = put(row, 'td', { class: 'says' });
+    put(says, 'span', {}, one.headline);
+    one.examples.forEach((text) => put(says, 'span', { class: 'note' }, text));
+  }
+}
+
 const LISTED = 12; // rows that are named
 
 function showSelected(rows, isNew) {
@@ -305,6 +324,7 @@ function showReport() {
   if (contents.cosines) showCosines();
   if (contents.silhouette) showLabels();
   if (contents.dimensions) showDimensions();
+  if (contents.audit) showAudit();
   if (contents.corrections) showCorrections();
   if (contents.trajectory) showTraining();
   showAbout();
