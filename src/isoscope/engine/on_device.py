@@ -18,6 +18,7 @@ from isoscope.errors import InputError
 from isoscope.space import Space
 
 _SHARE = 4  # of a block on the device: one is read while others lie ready
+_PARTS_TOGETHER = 16  # parts of the usual size
 _STAGES = 2  # pinned places that blocks are copied from: one is filled while the other is sent
 _LEAST_BYTES = 10**9  # below, which part of the work took longest is not worth a note
 
@@ -62,6 +63,8 @@ class OnDevice(Wrapped):
 
     def parts(self, n_rows: int) -> Sequence[Source]:
         """Return the parts of the other source, on the devices too."""
+        if self.device.type == "cuda":  # read one after another: few, so that the device seldom waits
+            n_rows *= _PARTS_TOGETHER
         return [OnDevice(part, self.devices, meter=self._meter) for part in self.source.parts(n_rows)]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
@@ -69,7 +72,7 @@ class OnDevice(Wrapped):
         if self.device.type != "cuda":
             yield from map(self._moved, self.source.blocks(n_rows), cycle(self.devices))
             return
-        n_rows = n_rows or block_rows(self.n_dims, self.device) // _SHARE
+        n_rows = n_rows or rows_of_block(self.n_dims, self.device)
         stages = {device: cycle([_Stage(device) for _ in range(_STAGES)]) for device in self.devices}
         blocks, began = self.source.blocks(n_rows), time.perf_counter()
         for device in cycle(self.devices):
@@ -89,6 +92,11 @@ class OnDevice(Wrapped):
 
     def _moved(self, space: Space, device: torch.device) -> Space:
         return space.with_vectors(space.vectors.to(device))
+
+
+def rows_of_block(n_dims: int, device: torch.device) -> int:
+    """Return how many rows of a file make a block on a CUDA device."""
+    return block_rows(n_dims, device) // _SHARE
 
 
 def devices_of(source: Source) -> tuple[torch.device, ...]:
@@ -154,6 +162,8 @@ def statistic_on(value: Any, device: torch.device) -> Any:
         by_key = {key: statistic_on(one, device) for key, one in value.items()}
         return value if all(value[key] is one for key, one in by_key.items()) else by_key
     if isinstance(value, tuple):
+        if value and isinstance(value[0], str | int | float):  # names, of which there may be many
+            return value
         parts = tuple(statistic_on(one, device) for one in value)
         return value if all(map(is_, value, parts)) else parts
     if is_dataclass(value) and not isinstance(value, type):

@@ -12,7 +12,7 @@ import torch
 from isoscope.arrays import block_rows
 from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.dask_arrays import DaskVectors
-from isoscope.engine.on_device import devices_of
+from isoscope.engine.on_device import devices_of, rows_of_block
 from isoscope.engine.options import PART_BYTES, Scale
 from isoscope.engine.passes import (
     ALL,
@@ -136,7 +136,10 @@ class Work:
         self._n_rows = source.n_rows if len(self._parts) == 1 else None
         client = source.client if isinstance(source, DaskVectors) else None
         self._runner = nullcontext(own_runner) if own_runner else runner(self._scale.scheduler, client)
+        self._on_cuda = source.device.type == "cuda"
         self._block_rows = None if scale is None else scale.rows_of_block(self._n_dims)
+        if self._on_cuda and self._scale.memory is None and self._block_rows is not None:
+            self._block_rows = rows_of_block(self._n_dims, source.device)
         if by is not None and self._scale.memory is None and not isinstance(source, Space):
             self._block_rows = _sliced_rows(source)
         self._most_rows = self._scale.rows_left_out()
@@ -244,9 +247,8 @@ class Work:
         jobs = (
             Job(call, [self._call(place) for place in groups[number]], (identity, (task,))) for number in left
         )
-        fresh = self._run.outcomes(
-            jobs, report_share, one_core=n_left >= _PARTS_A_CORE * torch.get_num_threads()
-        )
+        many = n_left >= _PARTS_A_CORE * torch.get_num_threads()
+        fresh = self._run.outcomes(jobs, report_share, one_core=many and not self._on_cuda)
         for number, group in enumerate(groups):
             if number in ready:
                 yield ready.pop(number)

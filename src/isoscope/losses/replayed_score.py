@@ -17,13 +17,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isoscope.kernels.precision import float32_suits, full_precision, is_flat
-from isoscope.kernels.products import sum_of_squares, weighted_sums
+from isoscope.kernels.precision import float32_suits, full_precision
+from isoscope.kernels.products import product_of_runs, sum_of_squares, weighted_sums
 from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 from isoscope.losses.score import NO_SQUARE, Shrinkage
 
 _SINGLES = (torch.float32, torch.float16, torch.bfloat16)
 _SIZES_AN_OCTAVE = 4
+_FAR = 1e6  # squared means of so many variances show the rounding of the mean in the deviations
 
 
 def replayed_score(
@@ -85,13 +86,13 @@ def _is_sound(numbers: list[float], d: int, least: int, debias: bool) -> bool:
     trace, mean_square, quartic, n, first, second = numbers
     if not (n >= max(least, d) and math.isfinite(sum(numbers))):
         return False
-    if is_flat(trace, mean_square, n) or not float32_suits(trace, quartic, n, d):
+    if n * mean_square > _FAR * trace or not float32_suits(trace, quartic, n, d):
         return False
     return trace > 0 and first > 0 and second > (NO_SQUARE * first if debias else 0.0)
 
 
 class _Sums(NamedTuple):
-    """Sums of n rows u about their mean, float64 but for the rows: U and weights as they came."""
+    """Sums of n rows U about their mean, float64 but for the rows; the cubic ones only where they are used."""
 
     n: Tensor
     mean: Tensor
@@ -117,7 +118,7 @@ def score_and_gradient(
     Those are tr A, ‖mean‖², Σ‖u‖⁴ and n, then the two quantities whose ratio the score is: t and s of
     `shrunk_score`, or the unbiased (tr Σ)² and tr Σ².
     """
-    sums, d = _sums(rows, weights), rows.shape[1]
+    sums, d = _sums(rows, weights, fourth=debias), rows.shape[1]
     trace, square = sums.scatter.trace(), sums.scatter.square().sum()
     if debias:
         score, first, second, slopes = _debiased(sums.n, d, trace, square, sums.quartic)
@@ -138,17 +139,15 @@ def score_and_gradient(
     return score.to(rows.dtype), gradient, numbers
 
 
-def _sums(rows: Tensor, weights: Tensor) -> _Sums:
-    """Return the sums of the rows of weight 1 about their mean, by way of a point near it."""
+def _sums(rows: Tensor, weights: Tensor, *, fourth: bool) -> _Sums:
+    """Return the sums of the rows of weight 1 about their mean, rounded to the type of the rows."""
     n = weights.sum(dtype=torch.float64)
-    about = (weighted_sums(weights[None], rows)[0] / n).to(rows.dtype)
-    V = (rows - about) * weights[:, None]
-    missed = (weighted_sums(weights[None], V)[0] / n).to(rows.dtype)
-    U = V - weights[:, None] * missed
+    mean = (weighted_sums(weights[None], rows)[0] / n).to(rows.dtype)
+    U = (rows - mean) * weights[:, None]
     squares = sum_of_squares(U)
     wide = squares.double()
-    scatter = (U.T @ U).double()
-    return _Sums(n, about.double() + missed, U, scatter, weighted_sums(squares[None], U)[0], wide @ wide)
+    cubic = weighted_sums(squares[None], U)[0] if fourth else mean
+    return _Sums(n, mean.double(), U, product_of_runs(U), cubic, wide @ wide)
 
 
 def _shrunk(

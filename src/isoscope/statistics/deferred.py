@@ -38,9 +38,9 @@ def can_defer(rows: Tensor) -> bool:
 
 
 @full_precision
-def unchecked(rows: Tensor) -> Unchecked:
-    """Launch the sums of a block; nothing waits for the device."""
-    return Unchecked(of_whole_block(rows), rows)
+def unchecked(rows: Tensor, *, rounded: bool = False) -> Unchecked:
+    """Launch the sums of a block; nothing waits for the device. `rounded` rows were in half precision."""
+    return Unchecked(of_whole_block(rows, rounded=rounded), rows)
 
 
 def quick_participation(X: Any) -> float | None:

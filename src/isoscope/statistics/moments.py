@@ -343,10 +343,14 @@ def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | 
     return _of_chunks(block, fourth, also)
 
 
-def of_whole_block(block: Tensor, fourth: bool = True) -> Moments:
-    """Return the moments of rows that are centred twice; nothing waits for the device."""
+def of_whole_block(block: Tensor, fourth: bool = True, *, rounded: bool = False) -> Moments:
+    """Return the moments of rows that are centred twice; nothing waits for the device.
+
+    `rounded` rows were in half precision: on CUDA, their products take a sixth of the time.
+    """
     if block.is_cuda and not block.requires_grad:
-        mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth)
+        sums = device_sums(block, fourth=fourth, rounded=rounded)
+        mean, rest, scatter, cubic, quartic = sums
         return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
     shift = block.mean(dim=0)
     U = block - shift

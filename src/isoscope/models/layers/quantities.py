@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from isoscope.clustering import ChosenClusters, choose_clusters, kmeans
+from isoscope.engine.on_device import statistic_on
 from isoscope.engine.readings import Reading, taken
-from isoscope.errors import UndefinedError
+from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.dimensions import dimensions_for_share
@@ -20,6 +23,7 @@ from isoscope.metrics.registry import KNOWN, named, registered
 from isoscope.metrics.removed_dimensions import informativity_curve
 from isoscope.models.applicable import applicable
 from isoscope.models.layers.layer_clusters import choose_in_each, kmeans_in_each
+from isoscope.models.layers.layer_neighbors import cosine_neighbors_in_each, neighbors_in_each
 from isoscope.space import Space
 from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.gathered import Statistics
@@ -75,7 +79,12 @@ class LayerStatistics(Statistics):
     def lid_cosine(self) -> float:
         """The local intrinsic dimension with 1 − cosine as the distance."""
         self._check_neighbors()
-        return lid(unit_rows(self.vectors)[0].float(), k=self.k, squared=True)
+        return lid(self.cosine_neighbors, k=self.k, squared=True)
+
+    @cached_property
+    def cosine_neighbors(self) -> Neighbors:
+        """The nearest neighbours in the sample among vectors at length 1, by their distances."""
+        return Neighbors.of_nonzero(unit_rows(self.vectors)[0].float(), k=self.k, metric="euclidean")
 
     def _check_neighbors(self) -> None:
         if len(self.space) <= self.k + 1:
@@ -108,6 +117,39 @@ class LayerStatistics(Statistics):
     def inside_clusters(self) -> ClusterAdjustedSimilarities:
         """The similarities within clusters after each is centred."""
         return cluster_adjusted_similarities(self.space, clusters=self.clusters)
+
+
+def take_samples(layers: Sequence[LayerStatistics], names: Collection[str]) -> None:
+    """Compute what quantities need of the samples of several layers: of all together, where this is faster.
+
+    The layers hold the same tokens on a CUDA device. What is undefined is left for `take` to say why.
+    """
+    if CLUSTER_QUANTITIES & set(names):
+        find_clusters(layers)
+    n, k = len(layers[0].space), layers[0].k
+    if LOCAL_DIMENSIONS & set(names) and n > k + 1:
+        spaces = [layer.vectors for layer in layers]
+        euclidean, cosine = neighbors_in_each(spaces, k), cosine_neighbors_in_each(spaces, k)
+        for layer, *both in zip(layers, euclidean, cosine, strict=True):
+            named = zip(("neighbors", "cosine_neighbors"), both, strict=True)
+            vars(layer).update({name: one for name, one in named if one is not None})
+
+
+def take_sample(layer: LayerStatistics, names: Collection[str]) -> None:
+    """Compute what quantities need of the sample of one layer that stays on a CUDA device."""
+    needed = {"informativity": _INFORMATIVITIES, "inside_clusters": _INSIDE_CLUSTERS}
+    for statistic, quantities in needed.items():
+        if quantities & set(names):
+            with suppress(UndefinedError, InputError):
+                getattr(layer, statistic)
+
+
+def sums_on_host(layer: LayerStatistics) -> None:
+    """Move the sums of a layer to the CPU, whose cores take eigenvalues of small matrices side by side."""
+    sums = {name: vars(layer)[name] for name in _SUMS if name in vars(layer)}
+    vars(layer).update(statistic_on(sums, torch.device("cpu")))
+    n, drawn = layer._baseline
+    layer._baseline = n, drawn.cpu()
 
 
 def find_clusters(layers: Sequence[LayerStatistics]) -> None:
@@ -228,8 +270,12 @@ _OWN: dict[str, Callable[[LayerStatistics], Any]] = {
     "lid_squared": lambda layer: layer.lid(squared=True),
     "lid_cosine": lambda layer: layer.lid_cosine,
 }
+_INFORMATIVITIES = {f"informativity_{k}" for k in INFORMATIVITY_KS}
+_INSIDE_CLUSTERS = {"cluster_s_inter", "cluster_s_intra"}
+_SUMS = ("moments", "directions", "type_directions", "sentence_directions")
 CLUSTER_QUANTITIES = {"n_clusters", "cluster_silhouette", "cluster_s_inter", "cluster_s_intra"}
 LOCAL_DIMENSIONS = {"lid", "lid_squared", "lid_cosine"}
+PREPARED = frozenset(quantity.name for quantity in ALL_QUANTITIES)  # by `take_samples` and `take_sample`
 _WHY = dict.fromkeys(KNOWN, "which the tokens of a text do not have")
 
 
@@ -247,7 +293,7 @@ def chosen_quantities(metrics: Any = None) -> list[Quantity]:
     return [Quantity.named(name) for name in dict.fromkeys(chosen)]
 
 
-def take(quantities: Iterable[Quantity], layer: LayerStatistics, **about: Any) -> list[Reading]:
+def take(quantities: Iterable[Quantity], *, layer: LayerStatistics, **about: Any) -> list[Reading]:
     """Return the readings of a layer; `about` is their space and group."""
     metrics = registered()
     return [

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from isoscope.arguments import as_mebibytes, parse_memory, renamed
+from isoscope.arrays import HALVES
 from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, ShapeError, check_seed
-from isoscope.kernels.workers import in_order
+from isoscope.kernels.workers import CUDA_WORKERS, in_order, n_workers_on
 from isoscope.metrics.isotropy import few_notes
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.forward import Layer, StateBatch
@@ -26,13 +27,15 @@ from isoscope.models.layers.layer_profile import VIEWS, LayerProfile
 from isoscope.models.layers.opened import open_states, plans_of
 from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import (
-    CLUSTER_QUANTITIES,
     LOCAL_DIMENSIONS,
+    PREPARED,
     LayerStatistics,
     Quantity,
     chosen_quantities,
-    find_clusters,
+    sums_on_host,
     take,
+    take_sample,
+    take_samples,
 )
 from isoscope.models.layers.sums import LayerSums
 from isoscope.models.layers.type_sums import SinkPlaces
@@ -41,8 +44,8 @@ from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
 MEMORY = 2**30  # bytes for the sums of all layers, by default
-_UNCHECKED_NUMBERS = 2**29  # of states on a device whose sums are checked together: 2 GB
-_CUDA_WORKERS = 4  # layers at a time on CUDA: while one waits for the device, another launches
+_UNCHECKED_BYTES = 2**31  # of states, and of their sums, that are on a device until they are checked
+_HOST_DIMS = 1024  # up to here a core takes eigenvalues in a tenth of a second
 
 
 @renamed(texts="inputs")
@@ -215,7 +218,8 @@ class _Run:
                         for layer in chosen
                     }
                 own = {layer: sums[layer] for layer in chosen}
-                n_done += self._add(number, row_set, batch, own, places[row_set])
+                rounded = {layer: states[layer].dtype in HALVES for layer in chosen}
+                n_done += self._add(number, row_set, batch, own, places[row_set], rounded)
             if self.states.n_tokens is not None:
                 self.bar.share(n_done / self.states.n_tokens)
         self.seconds["model"] += clock.seconds
@@ -235,6 +239,7 @@ class _Run:
         batch: TokenBatch,
         sums: Mapping[Layer, LayerSums],
         places: SinkPlaces,
+        rounded: Mapping[Layer, bool],
     ) -> int:
         """Add a batch to the sums of each layer, and return how many rows it has."""
         device, plan = self.states.device, self.plans[row_set]
@@ -243,11 +248,13 @@ class _Run:
         index = BatchIndex.of(plan.batch(number, batch), is_sink, plan.types)
         places.add(index)
         layers, n_rows = list(sums), len(batch.items)
-        at_once = max(1, _UNCHECKED_NUMBERS // (n_rows * max(self.states.widths.values())))
+        n_dims = max(self.states.widths.values())
+        at_once = max(1, _UNCHECKED_BYTES // (4 * n_rows * n_dims + 3 * 8 * n_dims**2))
         for start in range(0, len(layers), at_once):
             some = layers[start : start + at_once]
             for layer in some:
-                sums[layer].add(batch.vectors(layer), batch.norms[layer], index, is_sink)
+                vectors, norms = batch.vectors(layer), batch.norms[layer]
+                sums[layer].add(vectors, norms, index, is_sink, rounded=rounded[layer])
             LayerSums.check([sums[layer] for layer in some])
         return n_rows
 
@@ -315,7 +322,7 @@ def _in_own_stream(task: Callable[[], list[Reading]], free: SimpleQueue[torch.cu
 @cache
 def _streams(device: torch.device) -> tuple[torch.cuda.Stream, ...]:
     """Return the streams that measure beside the model; memory is kept for each, so they are made once."""
-    return tuple(torch.cuda.Stream(device) for _ in range(_CUDA_WORKERS))
+    return tuple(torch.cuda.Stream(device, priority=-1) for _ in range(CUDA_WORKERS))
 
 
 def _token_notes(plan: LayerPlan | OpenPlan, k: int, n_dims: int, quantities: list[Quantity]) -> list[str]:
@@ -353,37 +360,64 @@ def _readings(
     run: _Run,
     bar: Bar,
 ) -> Readings:
-    """Return every quantity of every layer, with and without sinks; on the CPU, one layer on each core."""
+    """Return every quantity of every layer, with and without sinks; one layer on each core."""
     bar.step("clusters and neighbours")
     began = time.perf_counter()
     views = VIEWS if any(map(len, run.sinks)) else VIEWS[:1]
-    name = run.states.name
-    if run.states.device.type == "cuda" and CLUSTER_QUANTITIES & {one.name for one in quantities}:
-        for view in range(len(views)):
-            shapes: dict[Any, list[LayerStatistics]] = {}
-            for both in found.values():
-                shapes.setdefault(both[view].vectors.shape, []).append(both[view])
-            for alike in shapes.values():
-                find_clusters(alike)
-    tasks = [
-        partial(take, quantities, statistics, space=name, group={"layer": layer, "view": view})
+    take_one = partial(take, quantities, space=run.states.name)
+    tasks: Iterator[Callable[[], list[Reading]]] = (
+        partial(take_one, layer=statistics, group={"layer": layer, "view": view})
         for layer, both in found.items()
         for view, statistics in zip(views, both, strict=False)
-    ]
+    )
+    n_workers = n_workers_on(run.states.device)
     if run.states.device.type == "cuda":
-        torch.linalg.eigvalsh(torch.eye(2, device=run.states.device))  # its first call may not be in a thread
-        torch.cuda.synchronize(run.states.device)
-        free: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
-        for stream in _streams(run.states.device):
-            free.put(stream)
-        tasks, n_workers = [partial(_in_own_stream, task, free) for task in tasks], _CUDA_WORKERS
-    else:
-        n_workers = torch.get_num_threads()
+        tasks, n_workers = _beside_the_device(found, len(views), {one.name for one in quantities}, tasks)
     readings: list[Reading] = []
-    for number, own in enumerate(in_order(iter(tasks), n_workers=n_workers), 1):
+    for number, own in enumerate(in_order(tasks, n_workers=n_workers), 1):
         readings += own
         if len(views) == 1:  # both are the same tokens
             readings += [replace(one, group={**one.group, "view": VIEWS[1]}) for one in own]
-        bar.share(number / len(tasks))
+        bar.share(number / (len(found) * len(views)))
     run.seconds["sample"] = time.perf_counter() - began
     return Readings(readings)
+
+
+def _beside_the_device(
+    found: Mapping[Layer, tuple[LayerStatistics, LayerStatistics]],
+    n_views: int,
+    names: set[str],
+    tasks: Iterator[Callable[[], list[Reading]]],
+) -> tuple[Iterator[Callable[[], list[Reading]]], int]:
+    """Return tasks, and how many run at a time, where the samples are on a CUDA device.
+
+    What needs the vectors is launched here, for all layers together or for each before its task, while tasks
+    before it take eigenvalues on the CPU. Large matrices stay on the device, and so do quantities that no one
+    has prepared for: then each task has a stream of its own.
+    """
+    for view in range(n_views):
+        shapes: dict[Any, list[LayerStatistics]] = {}
+        for both in found.values():
+            shapes.setdefault(both[view].vectors.shape, []).append(both[view])
+        for alike in shapes.values():
+            take_samples(alike, names)
+    layers = [both[view] for both in found.values() for view in range(n_views)]
+    n_dims, device = max(layer.space.n_dims for layer in layers), layers[0].vectors.device
+    if n_dims <= _HOST_DIMS and names <= PREPARED:
+        return _prepared(layers, names, tasks), torch.get_num_threads()
+    n_workers = n_workers_on(device)
+    torch.cuda.synchronize(device)
+    free: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
+    for stream in _streams(device):
+        free.put(stream)
+    return (partial(_in_own_stream, task, free) for task in tasks), n_workers
+
+
+def _prepared(
+    layers: list[LayerStatistics], names: set[str], tasks: Iterator[Callable[[], list[Reading]]]
+) -> Iterator[Callable[[], list[Reading]]]:
+    """Yield each task when what it needs of the device has been computed."""
+    for layer, task in zip(layers, tasks, strict=True):
+        sums_on_host(layer)
+        take_sample(layer, names)
+        yield task

@@ -24,7 +24,7 @@ from isoscope.statistics.directions import Directions
 from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.moments import Moments
 
-_MANY_ROWS = 4  # rows are gathered until they are so many times the dimensions, and then multiplied
+_MANY_ROWS = 4  # on the CPU, rows are gathered until they are so many times the dimensions, then multiplied
 
 
 class _Rows:
@@ -35,16 +35,19 @@ class _Rows:
         self._directions: Directions | None = None
         self._few: list[Tensor] = []
 
-    def add(self, states: Tensor, units: Tensor, norms: Tensor, unit_sum: Tensor) -> Unchecked | None:
+    def add(
+        self, states: Tensor, units: Tensor, norms: Tensor, unit_sum: Tensor, *, rounded: bool
+    ) -> Unchecked | None:
         """Add one more batch; return moments that are still to be checked, and then merged."""
         part = _directions(units, norms, unit_sum)
         self._directions = part if self._directions is None else self._directions.merge(part)
         self._few.append(states)
-        if sum(map(len, self._few)) < _MANY_ROWS * states.shape[1]:
+        enough = (1 if states.is_cuda else _MANY_ROWS) * states.shape[1]
+        if sum(map(len, self._few)) < enough:
             return None
         rows = self._gathered()
         if can_defer(rows):
-            return unchecked(rows)
+            return unchecked(rows, rounded=rounded)
         self.merge(Moments.of(rows))
         return None
 
@@ -84,8 +87,13 @@ class LayerSums:
         self._is_sink = torch.zeros(plan.sample_rows, dtype=torch.bool, device=device)
         self._unchecked: list[tuple[_Rows, Unchecked]] = []
 
-    def add(self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor) -> None:
-        """Add a batch: (m, d) states, their (m,) norms, and a mask of the sinks."""
+    def add(
+        self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor, *, rounded: bool = False
+    ) -> None:
+        """Add a batch: (m, d) states, their (m,) norms, and a mask of the sinks.
+
+        `rounded` states were computed in half precision.
+        """
         units = states / norms.clamp(min=torch.finfo(norms.dtype).tiny)[:, None]
         kept_sums, sink_sums = self._add_texts(states, units, index)
         for rows, part, sums in (
@@ -94,7 +102,8 @@ class LayerSums:
         ):
             if len(part):
                 own_norms = _taken(norms, part)
-                to_check = rows.add(_taken(states, part), _taken(units, part), own_norms, sums.sum(dim=0))
+                own = _taken(states, part), _taken(units, part), own_norms, sums.sum(dim=0)
+                to_check = rows.add(*own, rounded=rounded)
                 if to_check is not None:
                     self._unchecked.append((rows, to_check))
         self._types.add(units, index)

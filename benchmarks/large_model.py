@@ -1,0 +1,121 @@
+"""Every layer of a 7B-shaped decoder in bfloat16 with random weights on CUDA: memory, and tokens a second.
+
+    python -m benchmarks.large_model [--tokens 200000]
+
+writes benchmarks/results/large-model.json (or a file in $OUT), which `make bench` puts on its page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import isoscope as iso
+
+RESULTS = Path(__file__).parent / "results" / "large-model.json"
+BATCH, WINDOW = 16, 512
+WANTED_SHARE, WANTED_GB = 0.70, 4.0
+SUMS = [
+    "mean_norm",
+    "mean_cosine",
+    "isoscore",
+    "isoscore_debiased",
+    "sampled_anisotropy",
+    "top_dimension_share",
+]
+
+
+def decoder(device: str, *, small: bool = False) -> Any:
+    """Return a model of Llama's 7B shape, or a tiny one, made where it is to run."""
+    from transformers import LlamaConfig, LlamaModel
+    from transformers.initialization import no_init_weights
+
+    shape = (64, 172, 2, 4) if small else (4096, 11008, 32, 32)
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    config = LlamaConfig(vocab_size=32_000, **dict(zip(names, shape, strict=True)))
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device(device), no_init_weights():
+            model = LlamaModel(config).eval()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with torch.no_grad():
+        for name, values in model.named_parameters():
+            values.fill_(1) if "norm" in name else values.normal_(0, 0.02)
+    return model
+
+
+def run(n_tokens: int, device: str = "cuda", *, small: bool = False) -> list[dict[str, Any]]:
+    """Measure all layers: what sums over all tokens give, and then all quantities."""
+    model = decoder(device, small=small)
+    draw = torch.Generator().manual_seed(0)
+    sizes = [min(BATCH * WINDOW, n_tokens - start) // WINDOW for start in range(0, n_tokens, BATCH * WINDOW)]
+    batches = [{"input_ids": torch.randint(0, 32_000, (b, WINDOW), generator=draw)} for b in sizes if b]
+    n_tokens = sum(batch["input_ids"].numel() for batch in batches)
+    _forward(model, batches[:2], device)
+    seconds, own_gb = _watched(lambda: _forward(model, batches, device), device)
+    rows = []
+    for what, options in (("sums over all tokens", {"metrics": SUMS}), ("all quantities", {"sample": 1000})):
+        options |= {"memory": "60GB", "progress": False}
+        iso.layers(model, batches[:2], **options)
+        taken, gb = _watched(lambda options=options: iso.layers(model, batches, **options), device)
+        n_layers = model.config.num_hidden_layers + 1
+        rows.append(
+            {
+                "what": f"7B shape, bfloat16, {n_tokens:,} tokens × {n_layers} layers, {what}",
+                "device": torch.cuda.get_device_name() if device != "cpu" else "CPU",
+                "model_tokens_per_second": n_tokens / seconds,
+                "tokens_per_second": n_tokens / taken,
+                "share": seconds / taken,
+                "wanted_share": WANTED_SHARE,
+                "model_gb": own_gb,
+                "more_gb": gb - own_gb,
+                "wanted_gb": WANTED_GB,
+            }
+        )
+    return rows
+
+
+def _forward(model: Any, batches: list[dict[str, Any]], device: str) -> None:
+    with torch.no_grad():
+        for batch in batches:
+            model(batch["input_ids"].to(device), use_cache=False)
+
+
+def _watched(call: Any, device: str) -> tuple[float, float]:
+    """Return the seconds of a call, and the most memory of the device in GB."""
+    if device == "cpu":
+        began = time.perf_counter()
+        call()
+        return time.perf_counter() - began, 0.0
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    began = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - began, torch.cuda.max_memory_allocated() / 1e9
+
+
+def main() -> None:
+    """Write the rows as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokens", type=int, default=200_000)
+    rows = run(parser.parse_args().tokens)
+    folder = Path(os.environ["OUT"]) if "OUT" in os.environ else RESULTS.parent
+    (folder / RESULTS.name).write_text(json.dumps(rows, indent=2) + "\n")
+    for row in rows:
+        print(
+            f"{row['what']}: {row['share']:.2f} of the model's {row['model_tokens_per_second']:,.0f} "
+            f"tokens/s, {row['more_gb']:.1f} GB more than its {row['model_gb']:.1f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
