@@ -92,7 +92,7 @@ def _is_sound(numbers: list[float], d: int, least: int, debias: bool) -> bool:
 
 
 class _Sums(NamedTuple):
-    """Sums of n rows U about their mean, float64 but for the rows; the cubic ones only where they are used."""
+    """Sums of n rows U about their mean, float64 but for the rows; `cubic` only where it is used."""
 
     n: Tensor
     mean: Tensor

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.labels import as_labels
 from isoscope.models.layers import layer_neighbors
-from isoscope.models.layers.layer_neighbors import cosine_neighbors_in_each, neighbors_in_each
+from isoscope.models.layers.layer_neighbors import neighbors_in_each, unit_neighbors_in_each
 from isoscope.models.layers.quantities import (
     PREPARED,
     LayerStatistics,
@@ -40,20 +40,22 @@ def spaces(n: int = 90, d: int = 8) -> list[Tensor]:
 @pytest.mark.parametrize("most_pairs", [2**27, 90**2])
 def test_the_neighbors_of_each_space_alone(monkeypatch: pytest.MonkeyPatch, most_pairs: int) -> None:
     monkeypatch.setattr(layer_neighbors, "_MOST_PAIRS", most_pairs)
-    for space, found in zip(spaces(), neighbors_in_each(spaces(), 12), strict=True):
-        expected = Neighbors.of(space, k=12, metric="euclidean")
+    several = spaces()
+    several[2][:10] += torch.arange(1, 11)[:, None] * 1e-3  # far from the origin, and close to each other
+    for space, found in zip(several, neighbors_in_each(several, 12), strict=True):
+        expected = Neighbors.of_distinct(space, k=12, metric="euclidean")
         torch.testing.assert_close(found.distances, expected.distances, rtol=1e-7, atol=1e-12)
-        assert torch.equal(found.distances == 0, expected.distances == 0)
-    for space, found in zip(spaces(), cosine_neighbors_in_each(spaces(), 12), strict=True):
-        expected = Neighbors.of_nonzero(unit_rows(space)[0].float(), k=12, metric="euclidean")
+    for space, found in zip(several[:2], unit_neighbors_in_each(several[:2], 12), strict=True):
+        expected = Neighbors.of_distinct(unit_rows(space)[0].float(), k=12, metric="euclidean")
         torch.testing.assert_close(found.distances, expected.distances, rtol=1e-5, atol=1e-7)
 
 
 def test_spaces_that_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     several = spaces()
     several[0][4] = 0
-    assert [found is None for found in cosine_neighbors_in_each(several, 5)] == [True, False, False]
-    assert None not in neighbors_in_each(several, 5)
+    for in_each in (neighbors_in_each, unit_neighbors_in_each):  # a zero vector, copies
+        assert [found is None for found in in_each(several, 5)] == [True, False, True]
+    assert neighbors_in_each(several, 90) == [None] * 3
     monkeypatch.setattr(layer_neighbors, "_MOST_CLOSE", 3)
     assert neighbors_in_each(several, 5) == [None] * 3
 
@@ -73,7 +75,8 @@ def test_prepared_layers_have_the_readings_of_others() -> None:
             for layer in layers:
                 sums_on_host(layer)
                 take_sample(layer, PREPARED)
-                assert set(vars(layer)) >= {"neighbors", "cosine_neighbors", "clusters", *_OF_EACH}
+                assert set(vars(layer)) >= {"clusters", *_OF_EACH}
+            assert "nearest" in vars(layers[1])
         found.append([reading for layer in layers for reading in take(quantities, layer=layer)])
     for one, other in zip(*found, strict=True):
         assert replace(one, value=None) == replace(other, value=None)

@@ -15,22 +15,24 @@ _MOST_CLOSE = 2**22  # pairs of a group that are taken again by difference; with
 
 
 def neighbors_in_each(spaces: Sequence[Tensor], k: int) -> list[Neighbors | None]:
-    """Return `Neighbors.of(space, k=k, metric="euclidean")` for each of B spaces of one shape.
+    """Return `Neighbors.of_distinct(space, k=k, metric="euclidean")` for each of B spaces of one shape.
 
-    Products are in float64, and pairs too close for them are taken by difference. None for the spaces of a
-    group in which too many pairs are.
+    Products are in float64, and pairs too close for them are taken by difference. None for a space with equal
+    rows or zero vectors, and for the spaces of a group in which too many pairs are close.
     """
     n = len(spaces[0])
     at_once = max(1, _MOST_PAIRS // n**2)
     found: list[Neighbors | None] = []
+    if k >= n:
+        return [None] * len(spaces)
     for start in range(0, len(spaces), at_once):
         some = torch.stack(list(spaces[start : start + at_once])).double()
         found += _of_group(some, k) or [None] * len(some)
     return found
 
 
-def cosine_neighbors_in_each(spaces: Sequence[Tensor], k: int) -> list[Neighbors | None]:
-    """Return the same for the vectors at length 1; None also for spaces with zero vectors."""
+def unit_neighbors_in_each(spaces: Sequence[Tensor], k: int) -> list[Neighbors | None]:
+    """Return the same for the vectors at length 1."""
     norms = torch.linalg.vector_norm(torch.stack(list(spaces)), dim=2, dtype=torch.float64)
     whole = (norms > 0).all(dim=1).tolist()
     units = [
@@ -42,8 +44,8 @@ def cosine_neighbors_in_each(spaces: Sequence[Tensor], k: int) -> list[Neighbors
     return [next(of_units) if sound else None for sound in whole]
 
 
-def _of_group(points: Tensor, k: int) -> list[Neighbors] | None:
-    """Return the neighbours in each of (B, n, d) spaces; None where too many pairs are close."""
+def _of_group(points: Tensor, k: int) -> list[Neighbors | None] | None:
+    """Return the neighbours in each of (B, n, d) spaces; None instead of all if too many pairs are close."""
     n = points.shape[1]
     rows = points - points.mean(dim=1, keepdim=True)
     squares = rows.square().sum(dim=2)
@@ -58,4 +60,8 @@ def _of_group(points: Tensor, k: int) -> list[Neighbors] | None:
         squared[b, i, j] = direct_squares(flat, b * n + i, flat, b * n + j, 1.0)
     nearest = squared.topk(k, dim=2, largest=False)
     distances = nearest.values.clamp_(min=0).sqrt_()
-    return [Neighbors(*both) for both in zip(distances, nearest.indices, strict=True)]
+    differ = (distances[:, :, 0] > 0).all(dim=1) & (points != 0).any(dim=2).all(dim=1)
+    return [
+        Neighbors(*both) if sound else None
+        for *both, sound in zip(distances, nearest.indices, differ.tolist(), strict=True)
+    ]

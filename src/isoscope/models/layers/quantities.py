@@ -23,7 +23,7 @@ from isoscope.metrics.registry import KNOWN, named, registered
 from isoscope.metrics.removed_dimensions import informativity_curve
 from isoscope.models.applicable import applicable
 from isoscope.models.layers.layer_clusters import choose_in_each, kmeans_in_each
-from isoscope.models.layers.layer_neighbors import cosine_neighbors_in_each, neighbors_in_each
+from isoscope.models.layers.layer_neighbors import neighbors_in_each, unit_neighbors_in_each
 from isoscope.space import Space
 from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.gathered import Statistics
@@ -66,29 +66,31 @@ class LayerStatistics(Statistics):
         return pair_cosine(n, drawn @ drawn)
 
     @cached_property
-    def neighbors(self) -> Neighbors:  # type: ignore[override]  # of the sample, k of them
-        """The nearest neighbours in the sample."""
-        return Neighbors.of(self.vectors, k=min(self.k, len(self.space) - 1), metric="euclidean")
+    def nearest(self) -> Neighbors:
+        """The k nearest neighbours in the sample, among rows that differ."""
+        return Neighbors.of_distinct(self.vectors, k=self.k, metric="euclidean", at_most=True)
+
+    @cached_property
+    def nearest_units(self) -> Neighbors:
+        """The same among vectors at length 1."""
+        units = unit_rows(self.vectors)[0].float()
+        return Neighbors.of_distinct(units, k=self.k, metric="euclidean", at_most=True)
 
     def lid(self, *, squared: bool = False) -> float:
         """Return the local intrinsic dimension with k neighbours."""
-        self._check_neighbors()
-        return lid(self.neighbors, k=self.k, squared=squared)
+        return self._lid(self.nearest, squared)
 
     @property
     def lid_cosine(self) -> float:
         """The local intrinsic dimension with 1 − cosine as the distance."""
-        self._check_neighbors()
-        return lid(self.cosine_neighbors, k=self.k, squared=True)
+        return self._lid(self.nearest_units, True)
 
-    @cached_property
-    def cosine_neighbors(self) -> Neighbors:
-        """The nearest neighbours in the sample among vectors at length 1, by their distances."""
-        return Neighbors.of_nonzero(unit_rows(self.vectors)[0].float(), k=self.k, metric="euclidean")
-
-    def _check_neighbors(self) -> None:
+    def _lid(self, nearest: Neighbors, squared: bool) -> float:
         if len(self.space) <= self.k + 1:
             raise UndefinedError(f"{len(self.space):,} tokens are too few for {self.k} neighbours")
+        if nearest.k < self.k:
+            raise UndefinedError(f"tokens of {nearest.k + 1:,} vectors are too few for {self.k} neighbours")
+        return lid(nearest, k=self.k, squared=squared)
 
     @cached_property
     def informativity(self) -> dict[int, float]:
@@ -129,9 +131,9 @@ def take_samples(layers: Sequence[LayerStatistics], names: Collection[str]) -> N
     n, k = len(layers[0].space), layers[0].k
     if LOCAL_DIMENSIONS & set(names) and n > k + 1:
         spaces = [layer.vectors for layer in layers]
-        euclidean, cosine = neighbors_in_each(spaces, k), cosine_neighbors_in_each(spaces, k)
+        euclidean, cosine = neighbors_in_each(spaces, k), unit_neighbors_in_each(spaces, k)
         for layer, *both in zip(layers, euclidean, cosine, strict=True):
-            named = zip(("neighbors", "cosine_neighbors"), both, strict=True)
+            named = zip(("nearest", "nearest_units"), both, strict=True)
             vars(layer).update({name: one for name, one in named if one is not None})
 
 
