@@ -15,6 +15,7 @@ from benchmarks.timing import on_machine
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 RESULTS = Path(__file__).parent / "results"
 LAYERS = RESULTS / "layers.json"
+LARGE_MODEL = RESULTS / "large-model.json"
 
 
 def write_page() -> Path:
@@ -391,6 +392,29 @@ def _layer_lines() -> list[str]:
                 f"| {row['types_held_at_once']:,} | {row['sums_mb']:,.0f} | {row['passes']} "
                 f"| {row['pass_mb']:,.0f}"
             ),
+        ),
+        *_large_model_lines(),
+    ]
+
+
+def _large_model_lines() -> list[str]:
+    """Return the last saved results of `python -m benchmarks.large_model`."""
+    if not LARGE_MODEL.exists():
+        return []
+    return [
+        "",
+        "A decoder of 7B parameters in bfloat16 with random weights, in batches of 8,192 tokens. The model's",
+        "rate and memory are those of the same passes without states:",
+        "",
+        *table(
+            "case | device | tokens/s, model | measured | share | wanted | GB, model | added | wanted",
+            json.loads(LARGE_MODEL.read_text()),
+            lambda row: (
+                f"{row['what']} | {row['device']} | {row['model_tokens_per_second']:,.0f} "
+                f"| {row['tokens_per_second']:,.0f} | {row['share']:.2f} | ≥ {row['wanted_share']:.2f} "
+                f"| {row['model_gb']:.1f} | {row['more_gb']:.1f} | ≤ {row['wanted_gb']:.0f}"
+            ),
+            missed=lambda row: row["share"] < row["wanted_share"] or row["more_gb"] > row["wanted_gb"],
         ),
     ]
 

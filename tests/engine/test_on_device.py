@@ -130,6 +130,26 @@ def test_a_statistic_is_moved_with_all_its_tensors() -> None:
     assert (moved["b"][1], moved["b"][0].count) == (3, 8)
 
 
+def test_what_cuda_reads_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without CUDA, a tensor of bytes stands for pinned memory."""
+    asked, empty = [], torch.empty
+
+    def noted(n: int, *, dtype: torch.dtype, pin_memory: bool) -> torch.Tensor:
+        asked.append(pin_memory)
+        return empty(n, dtype=dtype)
+
+    monkeypatch.setattr(raw_rows, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(
+        torch, "empty", lambda n, dtype, pin_memory: asked.append(pin_memory) or empty(n, dtype=dtype)
+    )
+    X = np.arange(24, dtype=np.float16).reshape(8, 3)
+    (tmp_path / "rows").write_bytes(X.tobytes())
+    blocks = list(RawRows(tmp_path / "rows", 0, X.dtype, 3).read(0, 8, 3))
+    assert np.array_equal(np.concatenate(blocks), X)
+    assert asked == [True] * 3
+
+
 def test_the_slowest_part_is_named() -> None:
     block = torch.empty(2**28)
     meter = Meter()

@@ -105,21 +105,29 @@ def devices_of(source: Source) -> tuple[torch.device, ...]:
 
 
 class _Stage:
-    """A place in pinned memory from which blocks are copied to a device while others are computed with."""
+    """A place from which blocks are copied to a device while others are computed with.
+
+    Blocks that do not lie in pinned memory are copied into it first.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._sent = device, torch.cuda.Event()
-        self._room = torch.empty(0, dtype=torch.uint8)
+        self._room = self._held = torch.empty(0, dtype=torch.uint8)
 
     def sent(self, block: Tensor) -> Tensor:
         """Return a block on the device; the copy may still be under way."""
         if block.is_cuda:
             return block.to(self._device)
         self._sent.synchronize()
+        self._held = block  # until it has been copied
+        if block.is_pinned():
+            return self._copied(block)
         if self._room.numel() < block.nbytes:
             self._room = torch.empty(block.nbytes, dtype=torch.uint8, pin_memory=True)
         pinned = self._room[: block.nbytes].view(block.dtype).view(block.shape)
-        pinned.copy_(block)
+        return self._copied(pinned.copy_(block))
+
+    def _copied(self, pinned: Tensor) -> Tensor:
         moved = pinned.to(self._device, non_blocking=True)
         self._sent.record(torch.cuda.current_stream(self._device))
         return moved

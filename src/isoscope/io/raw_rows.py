@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath
@@ -88,7 +89,7 @@ class RawRows:
             try:
                 while True:
                     while len(waiting) < _BLOCKS_AHEAD and (first := next(spans, None)) is not None:
-                        rows = np.empty((min(step, stop - first), self.n_dims), self.dtype)
+                        rows = _room(min(step, stop - first), self.n_dims, self.dtype)
                         place = self.offset + first * self.n_dims * self.dtype.itemsize
                         waiting.append((rows, first, _in_pieces(pool, file.fileno(), rows, place)))
                     if not waiting:
@@ -103,6 +104,14 @@ class RawRows:
                     yield rows
             finally:
                 pool.shutdown(cancel_futures=True)
+
+
+def _room(n: int, d: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return (n, d) numbers to be overwritten; where CUDA is in use, it copies from them directly."""
+    if not torch.cuda.is_initialized():
+        return np.empty((n, d), dtype)
+    pinned = torch.empty(n * d * dtype.itemsize, dtype=torch.uint8, pin_memory=True)
+    return pinned.numpy().view(dtype).reshape(n, d)
 
 
 def _in_pieces(pool: ThreadPoolExecutor, file: int, rows: np.ndarray, place: int) -> list[Future[int]]:
