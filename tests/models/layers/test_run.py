@@ -16,7 +16,7 @@ from isoscope.models import TokenStates, load_language_model, token_states
 from isoscope.models.batches import InputBatch
 from isoscope.models.forward import StateBatch
 from isoscope.models.language_models import LanguageModel
-from isoscope.models.layers import LayerProfile, measure_layers, run
+from isoscope.models.layers import LayerProfile, layer_readings, measure_layers
 from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.states import States
 from isoscope.statistics.group_cosines import GroupCosines
@@ -98,8 +98,13 @@ def test_sinks_change_the_answer_and_are_named(gpt: LanguageModel) -> None:
 
 def test_a_model_without_sinks_is_measured_once(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = run.take
-    monkeypatch.setattr(run, "take", lambda *args, **about: taken.append(1) or take(*args, **about))
+    take = layer_readings.take
+
+    def noted(*args: Any, **about: Any) -> Any:
+        taken.append(1)
+        return take(*args, **about)
+
+    monkeypatch.setattr(layer_readings, "take", noted)
     profile = measure_layers(TEXTS, model=tiny_bert, clusters=False, progress=False, device="cpu")
     assert profile.sinks == ()
     assert len(taken) == len(profile.layers)

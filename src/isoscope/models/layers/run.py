@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from queue import SimpleQueue
 from typing import Any
 
 import torch
 
 from isoscope.arguments import as_mebibytes, parse_memory, renamed
 from isoscope.arrays import HALVES
-from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, ShapeError, check_seed
-from isoscope.kernels.workers import CUDA_WORKERS, in_order, n_workers_on
 from isoscope.metrics.isotropy import few_notes
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.forward import Layer, StateBatch
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers.batch_index import BatchIndex
-from isoscope.models.layers.layer_profile import VIEWS, LayerProfile
+from isoscope.models.layers.layer_profile import LayerProfile
+from isoscope.models.layers.layer_readings import readings_of, streams_of
 from isoscope.models.layers.opened import open_states, plans_of
 from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import (
     LOCAL_DIMENSIONS,
-    PREPARED,
     LayerStatistics,
     Quantity,
     chosen_quantities,
-    sums_on_host,
-    take,
-    take_sample,
-    take_samples,
 )
 from isoscope.models.layers.sums import LayerSums
 from isoscope.models.layers.type_sums import SinkPlaces
@@ -45,7 +37,6 @@ from isoscope.progress import Bar
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
 MEMORY = 2**30  # bytes for the sums of all layers, by default
 _UNCHECKED_BYTES = 2**31  # of states, and of their sums, that are on a device until they are checked
-_HOST_DIMS = 1024  # up to here a core takes eigenvalues in a tenth of a second
 
 
 @renamed(texts="inputs")
@@ -150,7 +141,10 @@ def layers(
             what = "batches" if states.n_tokens is None else f"{states.n_tokens:,} tokens"
             bar.step(f"{what} through {states.name}{of_many}")
             found |= run.layers(group)
-        readings = _readings(found, quantities, run, bar)
+        bar.step("clusters and neighbours")
+        began, has_sinks = time.perf_counter(), any(map(len, run.sinks))
+        readings = readings_of(found, quantities, space=states.name, has_sinks=has_sinks, progress=bar.share)
+        run.seconds["sample"] = time.perf_counter() - began
     notes = [
         *states.notes,
         *_token_notes(plan, k, max(states.widths.values()), quantities),
@@ -297,7 +291,7 @@ def _beside_the_model(batches: Iterable[StateBatch], device: torch.device) -> It
 
     So the sums of a batch are launched, and checked, while the model is busy.
     """
-    own, stream = torch.cuda.current_stream(device), _streams(device)[0]
+    own, stream = torch.cuda.current_stream(device), streams_of(device)[0]
     waiting: StateBatch | None = None
     ready: torch.cuda.Event | None = None
     for batch in chain(batches, [None]):
@@ -308,21 +302,6 @@ def _beside_the_model(batches: Iterable[StateBatch], device: torch.device) -> It
                 yield waiting
         waiting, ready = batch, now_ready
     own.wait_stream(stream)
-
-
-def _in_own_stream(task: Callable[[], list[Reading]], free: SimpleQueue[torch.cuda.Stream]) -> list[Reading]:
-    stream = free.get()
-    try:
-        with torch.cuda.stream(stream):
-            return task()
-    finally:
-        free.put(stream)
-
-
-@cache
-def _streams(device: torch.device) -> tuple[torch.cuda.Stream, ...]:
-    """Return the streams that measure beside the model; memory is kept for each, so they are made once."""
-    return tuple(torch.cuda.Stream(device, priority=-1) for _ in range(CUDA_WORKERS))
 
 
 def _token_notes(plan: LayerPlan | OpenPlan, k: int, n_dims: int, quantities: list[Quantity]) -> list[str]:
@@ -352,72 +331,3 @@ def layer_groups(
     n_passes = -(-len(layers) // at_once)
     even = -(-len(layers) // n_passes)
     return [layers[start : start + even] for start in range(0, len(layers), even)]
-
-
-def _readings(
-    found: dict[Layer, tuple[LayerStatistics, LayerStatistics]],
-    quantities: list[Quantity],
-    run: _Run,
-    bar: Bar,
-) -> Readings:
-    """Return every quantity of every layer, with and without sinks; one layer on each core."""
-    bar.step("clusters and neighbours")
-    began = time.perf_counter()
-    views = VIEWS if any(map(len, run.sinks)) else VIEWS[:1]
-    take_one = partial(take, quantities, space=run.states.name)
-    tasks: Iterator[Callable[[], list[Reading]]] = (
-        partial(take_one, layer=statistics, group={"layer": layer, "view": view})
-        for layer, both in found.items()
-        for view, statistics in zip(views, both, strict=False)
-    )
-    n_workers = n_workers_on(run.states.device)
-    if run.states.device.type == "cuda":
-        tasks, n_workers = _beside_the_device(found, len(views), {one.name for one in quantities}, tasks)
-    readings: list[Reading] = []
-    for number, own in enumerate(in_order(tasks, n_workers=n_workers), 1):
-        readings += own
-        if len(views) == 1:  # both are the same tokens
-            readings += [replace(one, group={**one.group, "view": VIEWS[1]}) for one in own]
-        bar.share(number / (len(found) * len(views)))
-    run.seconds["sample"] = time.perf_counter() - began
-    return Readings(readings)
-
-
-def _beside_the_device(
-    found: Mapping[Layer, tuple[LayerStatistics, LayerStatistics]],
-    n_views: int,
-    names: set[str],
-    tasks: Iterator[Callable[[], list[Reading]]],
-) -> tuple[Iterator[Callable[[], list[Reading]]], int]:
-    """Return tasks, and how many run at a time, where the samples are on a CUDA device.
-
-    What needs the vectors is launched here, for all layers together or for each before its task, while tasks
-    before it take eigenvalues on the CPU. Large matrices stay on the device, and so do quantities that no one
-    has prepared for: then each task has a stream of its own.
-    """
-    for view in range(n_views):
-        shapes: dict[Any, list[LayerStatistics]] = {}
-        for both in found.values():
-            shapes.setdefault(both[view].vectors.shape, []).append(both[view])
-        for alike in shapes.values():
-            take_samples(alike, names)
-    layers = [both[view] for both in found.values() for view in range(n_views)]
-    n_dims, device = max(layer.space.n_dims for layer in layers), layers[0].vectors.device
-    if n_dims <= _HOST_DIMS and names <= PREPARED:
-        return _prepared(layers, names, tasks), torch.get_num_threads()
-    n_workers = n_workers_on(device)
-    torch.cuda.synchronize(device)
-    free: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
-    for stream in _streams(device):
-        free.put(stream)
-    return (partial(_in_own_stream, task, free) for task in tasks), n_workers
-
-
-def _prepared(
-    layers: list[LayerStatistics], names: set[str], tasks: Iterator[Callable[[], list[Reading]]]
-) -> Iterator[Callable[[], list[Reading]]]:
-    """Yield each task when what it needs of the device has been computed."""
-    for layer, task in zip(layers, tasks, strict=True):
-        sums_on_host(layer)
-        take_sample(layer, names)
-        yield task
