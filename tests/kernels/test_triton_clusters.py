@@ -210,6 +210,25 @@ def test_rows_in_few_coordinates_are_not_multiplied_in_eight_bits() -> None:
 
 
 @interpreted
+def test_eight_bits_are_right_on_average_for_rows_that_are_alike() -> None:
+    """Every row is v or −v: rounding each to the nearest would be off by up to 1/16 in all of them alike."""
+    from isoscope.kernels.triton_residuals import prepare
+
+    v = torch.randn(32, generator=torch.Generator().manual_seed(4)) + 3
+    signs = 1.0 - 2 * (torch.arange(2000) % 2)
+    plan = ClusterPlan.of(torch.zeros(2000, dtype=torch.int64), 1, tuning=replace(SMALL, eights_dims=32))
+    prepared = prepare(signs[None, :, None] * v, plan, precision="fp16+fp8")
+    assert prepared.eights is not None
+    for part, scale in ((slice(0, 32), 64.0), (slice(32, 64), 1 / 64)):
+        exact, rounded = (
+            parts[0, :2000, part].double() for parts in (prepared.parts, prepared.eights.float())
+        )
+        assert len(rounded[:, 0].abs().unique()) == 2  # the two numbers on both sides of it
+        means = (signs[:, None] * rounded * scale).mean(dim=0)
+        assert ((means - exact[0]).abs() <= 5e-3 * exact[0].abs()).all()
+
+
+@interpreted
 def test_many_points_are_multiplied_partly_in_eight_bits() -> None:
     from isoscope.kernels.triton_clusters import default_precision
 
