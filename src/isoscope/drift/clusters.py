@@ -102,7 +102,7 @@ def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:
 
     >>> low, high = newcombe(5, 100, 20, 100)
     >>> round(low, 3), round(high, 3)
-    (0.058, 0.244)
+    (0.059, 0.243)
     """
     p, q = a / n, b / m
     (p_low, p_high), (q_low, q_high) = wilson(a, n), wilson(b, m)

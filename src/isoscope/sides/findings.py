@@ -53,19 +53,23 @@ def _asymmetric(rows: list[Reading], names: list[str]) -> Iterator[str]:
         if row.interval and not row.interval[0] <= 0 <= row.interval[1] and abs(row.number) > _WORTH:
             better, worse = names if row.number > 0 else names[::-1]
             yield (
-                f"{better} finds its partners more often than {worse} does: "
-                f"{percent(abs(row.number), 1)} more rows have one among the first 10"
+                f"{better} finds its partners more often than {worse} does: a share of the rows higher by "
+                f"{_points(row)} has one among the first 10"
             )
 
 
 def _centring(rows: list[Reading]) -> Iterator[str]:
     for row in _of(rows, "centring"):
         if row.low is not None and row.high is not None and (row.low > _WORTH or row.high < -_WORTH):
-            verb = "helps" if row.number > 0 else "harms"
+            verb, way = ("helps", "higher") if row.number > 0 else ("harms", "lower")
             yield (
-                f"centring each side {verb} {row.group['side']}: {percent(abs(row.number), 1)} "
-                f"{'more' if row.number > 0 else 'fewer'} rows have a partner among the first 10"
+                f"centring each side {verb} {row.group['side']}: a share of the rows {way} by {_points(row)} "
+                "has a partner among the first 10"
             )
+
+
+def _points(row: Reading) -> str:
+    return f"{100 * abs(row.number):.1f} points"
 
 
 def _gaps(rows: list[Reading]) -> Iterator[str]:
