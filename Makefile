@@ -65,6 +65,7 @@ bench: $(VENV)/.bench
 # On a machine with a CUDA device and torch for it, in whatever environment PYTHON names.
 bench-gpu:
 	PYTHONPATH=src:. $(PYTHON) benchmarks/gpu.py
+	PYTHONPATH=src:. $(PYTHON) -m benchmarks.large_model
 
 docs: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python docs/generate.py
