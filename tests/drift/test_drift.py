@@ -67,6 +67,12 @@ def test_other_quantities_are_the_metrics(samples) -> None:
     assert json.loads(found.to_json())["clusters"][0]["n_b"] == found.clusters[0].n_b
 
 
+def test_a_change_of_covariance_needs_as_many_rows_as_dimensions(rng) -> None:
+    found = iso.drift(*rng.normal(size=(2, 30, 40)), n_permutations=0)
+    assert found["covariance_change"].value is None
+    assert "noise" in str(found)
+
+
 def test_a_snapshot_is_the_vectors(samples) -> None:
     A, B = samples
     first = iso.Snapshot.of(A)

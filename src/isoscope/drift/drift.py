@@ -164,6 +164,8 @@ def _readings(found: Separability, a: Moments, b: Moments) -> tuple[Reading, ...
     ]
     for name, formula in formulas.items():
         try:
+            if formula is covariance_change and min(a.count, b.count) < a.n_dims:
+                raise UndefinedError("not shown: with fewer rows than dimensions it is mostly noise")
             value = formula(a, b)
         except UndefinedError as undefined:
             rows.append(Reading(name, None, meaning=undefined.problem))
