@@ -12,7 +12,7 @@ from scipy.stats import fisher_exact
 from tests.raising import raises
 
 import isoscope as iso
-from isoscope.drift.clusters import cluster_changes, newcombe
+from isoscope.drift.clusters import cluster_changes
 from isoscope.drift.snapshot import is_snapshot
 from isoscope.drift.windows import windows_of
 from isoscope.errors import FileError, ShapeError, UndefinedError
@@ -191,11 +191,6 @@ def test_changes_of_clusters_against_scipy(samples) -> None:
     )
     adjusted = np.maximum.accumulate(np.minimum(np.array(p_values) * [4, 3, 2, 1], 1))
     assert np.allclose(sorted(one.p_value for one in found), adjusted)
-
-
-def test_newcombe_of_his_paper() -> None:
-    """Newcombe 1998, table II, method 10: 56/70 − 48/80 has 0.0524 … 0.3339."""
-    assert np.allclose(newcombe(48, 80, 56, 70), (0.0524, 0.3339), atol=5e-5)
 
 
 def test_inputs_that_cannot_be(samples) -> None:

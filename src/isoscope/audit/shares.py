@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-_TAIL = 0.025
-_Z = 1.959963984540054
+from isoscope.statistics.intervals import Z95, clopper_pearson
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,7 @@ class Share:
             return cls(0.0)
         if exact:
             return cls(count / n)
-        from scipy.stats import beta
-
-        low = 0.0 if count == 0 else float(beta.ppf(_TAIL, count, n - count + 1))
-        high = 1.0 if count == n else float(beta.ppf(1 - _TAIL, count + 1, n - count))
-        return cls(count / n, (low, high))
+        return cls(count / n, clopper_pearson(count, n))
 
     @classmethod
     def of_sum(cls, shares: Tensor, *, exact: bool) -> Share:
@@ -42,5 +37,5 @@ class Share:
         mean = float(shares.mean()) if len(shares) else 0.0
         if exact or len(shares) < 2:
             return cls(mean)
-        half = _Z * float(shares.std()) / math.sqrt(len(shares))
+        half = Z95 * float(shares.std()) / math.sqrt(len(shares))
         return cls(mean, (max(0.0, mean - half), min(1.0, mean + half)))

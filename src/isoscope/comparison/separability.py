@@ -15,6 +15,7 @@ from isoscope.errors import ShapeError, UndefinedError, check_seed, check_whole
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.tiles import Progress
 from isoscope.results import Record
+from isoscope.statistics.intervals import Z95
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import ledoit_wolf
 
@@ -26,7 +27,6 @@ _N_CLUSTERS, _EACH = 20, 10  # clusters at most, and rows of one on average at l
 _NO_DEVIATION = 1e-6  # of a feature, as a share of its size: the rounding of float32 and less
 _LEAST_SHARE = 0.01  # of all rows, on either side of a threshold
 _AT_ONCE = 2**21  # numbers of a block of permutations
-_Z95 = 1.959964
 _SHARED = 2.0  # Σ_f (Σ_{g≠f} δ_g)·δ_f counts each pair of folds twice: the largest share of the variance
 
 
@@ -272,7 +272,7 @@ class _Folds:
 
 
 def _interval(value: float, variance: float, *, least: float) -> tuple[float, float]:
-    half = _Z95 * math.sqrt(_SHARED * variance)
+    half = Z95 * math.sqrt(_SHARED * variance)
     return max(value - half, least), min(value + half, 1.0)
 
 

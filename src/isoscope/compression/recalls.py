@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-_Z95 = 1.959964
+from isoscope.statistics.intervals import Z95, wilson
+
 LOW = 0.05  # the percentile over queries that is reported beside the mean
 
 
@@ -32,6 +33,7 @@ class Share:
         The interval is Wilson's, for as many yes–no trials as would vary as much as the mean does: at least
         one for each query, since shares vary less than yes and no.
 
+        >>> import torch
         >>> share = Share.of(torch.ones(100).double())
         >>> share.mean, round(share.interval[0], 3), share.low
         (1.0, 0.963, 1.0)
@@ -43,21 +45,9 @@ class Share:
         return cls(mean, wilson(mean, trials), float(values.quantile(LOW, interpolation="lower")))
 
 
-def wilson(share: float, trials: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of so many trials.
-
-    >>> [round(end, 3) for end in wilson(0.5, 100)]
-    [0.404, 0.596]
-    """
-    z = _Z95**2 / trials
-    middle = (share + z / 2) / (1 + z)
-    half = _Z95 / (1 + z) * math.sqrt(share * (1 - share) / trials + z / (4 * trials))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def difference(values: Tensor, others: Tensor) -> tuple[float, tuple[float, float]]:
     """Return the mean difference of two numbers a query, and its 95 % interval."""
     steps = (values - others).double()
     mean = float(steps.mean())
-    half = _Z95 * float(steps.std()) / math.sqrt(len(steps)) if len(steps) > 1 else math.inf
+    half = Z95 * float(steps.std()) / math.sqrt(len(steps)) if len(steps) > 1 else math.inf
     return mean, (mean - half, mean + half)

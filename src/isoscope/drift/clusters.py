@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,12 +12,12 @@ from isoscope.clustering import kmeans
 from isoscope.engine.slices import holm
 from isoscope.errors import UndefinedError
 from isoscope.results import plain
+from isoscope.statistics.intervals import newcombe
 
 _EACH = 30  # rows of a cluster, on average
 _MOST_CLUSTERS = 20
 _EXAMPLES = 3
 _LEVEL = 0.05
-_Z95 = 1.959964
 
 
 @dataclass(frozen=True)
@@ -95,30 +94,6 @@ def cluster_changes(
             )
         )  # fmt: skip
     return sorted(changes, key=lambda one: -abs(one.difference))
-
-
-def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:
-    """Return the 95 % interval of b/m − a/n, from Wilson's intervals of both (Newcombe 1998).
-
-    >>> low, high = newcombe(5, 100, 20, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.059, 0.243)
-    """
-    p, q = a / n, b / m
-    (p_low, p_high), (q_low, q_high) = wilson(a, n), wilson(b, m)
-    difference = q - p
-    return (
-        difference - math.hypot(q - q_low, p_high - p),
-        difference + math.hypot(q_high - q, p - p_low),
-    )
-
-
-def wilson(k: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share k/n (Wilson 1927)."""
-    z = _Z95
-    middle = (k + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _fisher(a: int, n: int, b: int, m: int) -> float:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoscope.errors import InputError
+from isoscope.statistics.intervals import clopper_pearson
 
 _START_SHARE = 0.1  # of the pairs: their cosines are the thresholds to test
 # pairs above the first threshold, times those that would do if all of them matched: fewer prove little, and
 # with more, the first threshold may lie below the one wanted
 _START_PAIRS = 2.5
-_Z95 = 0.975
 
 Floats = NDArray[np.float64]
 
@@ -135,24 +135,12 @@ def false_match_threshold(others: Floats, *, rate: float, confidence: float) -> 
     return float(np.nextafter(np.sort(others)[r - 1], np.inf))
 
 
-def clopper_pearson(n_right: int, n: int) -> tuple[float, float]:
-    """Return the exact 95 % interval of a share.
-
-    >>> [round(end, 4) for end in clopper_pearson(8, 10)]
-    [0.4439, 0.9748]
-    """
-    from scipy.stats import beta
-
-    low = float(beta.ppf(1 - _Z95, n_right, n - n_right + 1)) if n_right else 0.0
-    return low, float(beta.ppf(_Z95, n_right + 1, n - n_right)) if n_right < n else 1.0
-
-
-def check_pairs(cosines: Floats, matches: NDArray[np.bool_]) -> None:
+def check_pairs(matches: NDArray[np.bool_]) -> None:
     """Raise InputError unless there are pairs that match and pairs that do not."""
     if matches.all() or not matches.any():
         which = "match" if matches.all() else "do not match"
         raise InputError(
-            f"has {len(cosines)} pairs, which all {which}", argument="pairs", wanted="pairs of both kinds"
+            f"has {len(matches)} pairs, which all {which}", argument="pairs", wanted="pairs of both kinds"
         )
 
 

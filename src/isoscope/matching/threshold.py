@@ -187,7 +187,7 @@ def _labelled(
         matches = codes[firsts] == codes[seconds]
     else:
         return None
-    check_pairs(firsts, matches)
+    check_pairs(matches)
     first = _rows_at(source, firsts) if queries is None else queries[torch.from_numpy(firsts)].cpu()
     cosines = (unit_rows(first)[0] * unit_rows(_rows_at(source, seconds))[0]).sum(dim=1)
     return firsts, cosines.numpy(), matches, seconds
@@ -209,7 +209,9 @@ def _checked(
         if bad.any():
             at = int(bad.argmax())
             raise InputError(
-                f"names row {rows[at]:g} in pair {at}", argument="pairs", wanted=f"rows from 0 to {limit}"
+                f"names row {rows[at]:g} in pair {at}",
+                argument="pairs",
+                wanted=f"rows from 0 to {(limit or 0) - 1:,}",
             )
     if not np.isin(table[:, 2], (0, 1)).all():
         raise InputError(

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.statistics.intervals import Z95
 from isoscope.statistics.moments import Moments
 
-_Z95 = 1.959964
 _FEWEST = 4  # rows of a sample: an unbiased tr Σ² needs quadruples
 
 
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval by the normal distribution."""
-        half = _Z95 * self.standard_error
+        half = Z95 * self.standard_error
         return self.value - half, self.value + half
 
 

@@ -16,6 +16,7 @@ from isoscope.metrics.correspondence import shared_counts
 from isoscope.migrate.result import LostRow, Migration, Threshold, Trial
 from isoscope.progress import Bar
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.intervals import Z95
 from isoscope.statistics.neighbors import Neighbors
 
 ACCEPT = 0.9
@@ -26,7 +27,6 @@ _VALIDATED = 0.2  # of the rows to fit, on which the method and its penalty are 
 _QUERIES = 2000
 _RATES = (0.1, 0.01, 0.001)
 _FEWEST = 50
-_Z95 = 1.959964
 
 
 def migrate(
@@ -157,7 +157,7 @@ def _others(queries: Tensor, X: Tensor, rows: Tensor, k: int) -> Tensor:
 
 def _trial(method: str, shares: Tensor, firsts: Tensor) -> Trial:
     mean = float(shares.mean())
-    half = _Z95 * float(shares.std()) / math.sqrt(len(shares))
+    half = Z95 * float(shares.std()) / math.sqrt(len(shares))
     return Trial(method, mean, (max(mean - half, 0.0), min(mean + half, 1.0)), float(firsts.mean()))
 
 

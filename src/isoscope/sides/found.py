@@ -13,8 +13,8 @@ from isoscope.queries.ranks import Ranks
 from isoscope.queries.relevance import Relevance
 from isoscope.queries.retrieval import hit_rate, reciprocal_rank
 from isoscope.space import Space
+from isoscope.statistics.intervals import Z95, wilson
 
-_Z95 = 1.959964
 _MEANINGS = {
     "hit_rate@1": "of the rows have a partner first",
     "hit_rate@10": "of the rows have a partner among the first 10",
@@ -63,7 +63,7 @@ class Found:
         ]  # fmt: skip
         ordered = self.ranks.sort().values
         m = len(ordered)
-        half = _Z95 * math.sqrt(m) / 2  # of the order statistics about the median
+        half = Z95 * math.sqrt(m) / 2  # of the order statistics about the median
         low, high = (ordered[min(max(int(place), 0), m - 1)] for place in (m / 2 - half, m / 2 + half))
         median = Reading(
             "median_rank", float(ordered.median()), interval=(float(low), float(high)), group=group,
@@ -74,12 +74,8 @@ class Found:
 
 def _mean(name: str, values: Tensor, group: dict[str, str]) -> Reading:
     """Return a mean of numbers from 0 to 1; where all are equal, the interval is Wilson's."""
-    m = len(values)
-    mean, z2 = float(values.mean()), _Z95**2
-    variance = max(float(values.var(correction=0)), 0.0)
-    middle = (mean + z2 / (2 * m)) / (1 + z2 / m)
-    half = _Z95 / (1 + z2 / m) * math.sqrt(variance / m + z2 / (4 * m * m))
-    interval = max(middle - half, 0.0), min(middle + half, 1.0)
+    mean = float(values.mean())
+    interval = wilson(mean, len(values), variance=float(values.var(correction=0)))
     return Reading(name, mean, interval=interval, meaning=_MEANINGS[name], group=group)
 
 

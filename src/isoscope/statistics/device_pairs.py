@@ -69,7 +69,7 @@ def n_chunks(n_devices: int) -> int:
     c(c − 1)/2 meetings.
 
     >>> [n_chunks(n) for n in (2, 3, 4, 8)]
-    [4, 3, 8, 8]
+    [4, 3, 8, 6]
     """
     return min(range(3, _MOST_CHUNKS + 1), key=lambda c: -(-c * (c - 1) // 2 // n_devices) * 4 / c**2)
 
