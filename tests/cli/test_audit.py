@@ -71,9 +71,21 @@ def test_the_recall_of_an_index_is_a_finding(folder: Path, command) -> None:
     assert found["findings"][0]["severity"] == "serious"
 
 
-@pytest.mark.parametrize("more", [("--fail-on", "hubs>1%"), ("--rows", "r.csv"), ("--neighbors", "ids.npy")])
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--fail-on", "hubs>1%"),
+        ("--rows", "r.csv"),
+        ("--neighbors", "ids.npy"),
+        ("--queries", "q.parquet"),
+        ("--texts", "body"),
+        ("--max-rows", "50"),
+    ],
+)
 def test_a_sweep_audits_nothing(folder: Path, command, more: tuple[str, ...]) -> None:
-    assert command("audit", "v.npy", "--sweep", "faiss", *more).code == 2
+    result = command("audit", "d.parquet", "--sweep", "faiss", *more)
+    assert result.code == 2
+    assert f"{more[0]} cannot be combined with --sweep" in result.err
 
 
 @pytest.mark.parametrize("more", [("--k", "3"), ("--near", "0.2"), ("--max-rows", "50"), ("--seed", "3")])

@@ -105,8 +105,12 @@ def audit(
     apart = [*queries.columns, *([texts] if texts else [])]
     opened = source.open(file, by=apart if apart and source.model is None else None)
     if sweep is not None:
-        for name, value in (("fail_on", fail_on), ("rows", rows), ("neighbors", neighbors)):
-            if value:
+        unused = {
+            "fail_on": fail_on, "rows": rows, "neighbors": neighbors, "texts": texts, "max_rows": max_rows,
+            "queries": queries.queries, "relevance": queries.relevance, "ids": queries.ids,
+        }  # fmt: skip
+        for name, value in unused.items():
+            if value is not None and value != []:
                 raise InputError("cannot be combined with --sweep, which audits nothing", argument=name)
         present(try_settings(opened, sweep, k=k, seed=seed), json=json, output=output)
         return

@@ -13,6 +13,8 @@ from isoscope.cli.options import Json, JsonOutput, Seed, Texts, written_file
 from isoscope.errors import InputError, Setting, check_choice
 from isoscope.io.targets import check_folder
 
+_WINDOWS = {"every": ("day", "week", "month", "quarter", "year"), "against": ("first", "previous")}
+
 
 def drift(
     a: Annotated[
@@ -48,14 +50,21 @@ def drift(
         ),
     ] = None,
     every: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--every", help="How long a window is: day, week, month, quarter or year.", metavar="WINDOW"
+            "--every",
+            help="How long a window is: day, week, month, quarter or year. [default: week]",
+            metavar="WINDOW",
         ),
-    ] = "week",
+    ] = None,
     against: Annotated[
-        str, typer.Option("--against", help="Compare each window with the first or the previous one.")
-    ] = "first",
+        str | None,
+        typer.Option(
+            "--against",
+            help="Compare each window with the first or the previous one. [default: first]",
+            metavar="WINDOW",
+        ),
+    ] = None,
     texts: Texts = None,
     n_texts: Annotated[
         int, typer.Option("--show", help="How many texts that came and that went to list.", metavar="N")
@@ -130,8 +139,14 @@ def drift(
         )
     if gate and b is None:
         raise InputError("needs A and B", argument="gate")
-    check_choice("every", every, ("day", "week", "month", "quarter", "year"))
-    check_choice("against", against, ("first", "previous"))
+    windows = {"every": every, "against": against}
+    given = {name: value for name, value in windows.items() if value is not None}
+    if date is None and given:
+        raise InputError("needs --date COLUMN", argument=next(iter(given)))
+    if figure and date is None and b is None:
+        raise InputError("needs B or --date: there is nothing to draw", argument="figure")
+    for name, value in given.items():
+        check_choice(name, value, _WINDOWS[name])
     from isoscope.comparison import parse_gates
     from isoscope.drift import Snapshot, drift_over_time
     from isoscope.drift import drift as drift_of
@@ -151,7 +166,7 @@ def drift(
     lines: list[str] = []
     if date is not None:
         opened = first.open(a, by=[date])
-        options |= {"every": every, "against": against, "texts": texts, "sample": sample}
+        options |= {**given, "texts": texts, "sample": sample}
         over_time = drift_over_time(opened, date, **options)
         lines += _kept(over_time.snapshots, keep)
         if figure:
