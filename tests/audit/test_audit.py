@@ -217,6 +217,8 @@ def test_recall_counts_ties_and_each_row_once(rng: np.random.Generator) -> None:
     assert iso.audit(X, neighbors=given, k=5)["ann_recall"].reading.value == pytest.approx(1.0)
     itself = np.hstack([np.arange(300)[:, None], exact])  # indexes return the row first
     assert iso.audit(X, neighbors=itself, k=5)["ann_recall"].reading.value == pytest.approx(1.0)
+    # five results of which one is the row itself are all of the four nearest
+    assert iso.audit(X, neighbors=itself[:, :5], k=5)["ann_recall"].reading.value == pytest.approx(1.0)
     repeated = np.repeat(exact[:, :1], 5, axis=1)
     found = iso.audit(X, neighbors=repeated, k=5)["ann_recall"]
     assert found.reading.value == pytest.approx(0.2)
@@ -316,6 +318,10 @@ def test_rows_without_directions_are_audited() -> None:
         ({"seed": -1}, "seed"),
         ({"neighbors": np.zeros((3, 2))}, "neighbors"),
         ({"neighbors": np.zeros((3, 2), dtype=int)}, "neighbors"),
+        ({"neighbors": [[1], [2, 3]]}, "neighbors"),
+        ({"near": "x"}, "near"),
+        ({"relevance": [(0, 1)]}, "relevance"),
+        ({"ids": "id"}, "ids"),
         ({"texts": ["a"]}, "texts"),
     ],
 )

@@ -173,6 +173,7 @@ def test_queries_without_relevant_documents_are_left_out() -> None:
         ([(0, 0, 0.0)], {"argument": "relevance"}),
         ("topic", {"argument": "relevance"}),
         ([0, 1], {"argument": "relevance"}),
+        ([("a", 1)], {"argument": "relevance", "hint": "of_ids"}),
     ],
 )
 def test_relevance_that_cannot_be(relevance, fields) -> None:

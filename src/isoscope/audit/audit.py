@@ -14,13 +14,14 @@ from isoscope.audit.result import Audit
 from isoscope.comparison.gates import Gate, parse_condition
 from isoscope.engine.inputs import as_input
 from isoscope.engine.source import Source
-from isoscope.errors import InputError, check_seed, check_whole
+from isoscope.errors import InputError, check_between, check_seed, check_whole
 from isoscope.io.sources import row_values
 from isoscope.look.next_steps import NextSteps
 from isoscope.metrics.thresholds import AUDIT_THRESHOLDS
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.queries import as_queries
+from isoscope.queries.opened import check_no_relevance
 from isoscope.unchecked import unchecked
 
 MAX_ROWS = 20_000  # rows that are all searched; of more, a quarter of so many
@@ -82,9 +83,10 @@ def audit(
     """
     began = time.perf_counter()
     check_seed(seed)
-    if not 0 < near <= 1:
-        raise InputError(argument="near", got=near, wanted="a cosine above 0 and at most 1")
+    check_between("near", near, 0, 1, wanted="a cosine above 0 and at most 1", open_at="low")
     conditions = [_condition(text) for text in ([fail_on] if isinstance(fail_on, str) else fail_on)]
+    if queries is None:
+        check_no_relevance(relevance, ids)
     apart = [texts] if isinstance(texts, str) else []
     with unchecked():
         opened = as_input(X, vectors=vectors, device=device, apart=apart)

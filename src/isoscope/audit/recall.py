@@ -50,7 +50,14 @@ def read_neighbors(neighbors: Any, *, n_asked: int) -> Tensor:
     """Return the (n, k) rows that an index returned, from an array or a file; −1 where it returned fewer."""
     if isinstance(neighbors, str | os.PathLike):
         neighbors = read_row_pairs(neighbors)
-    table = np.asarray(neighbors)
+    try:
+        table = np.asarray(neighbors)
+    except ValueError:
+        raise ShapeError(
+            "has lists of different lengths",
+            argument="neighbors",
+            wanted="lists of one length, with −1 for no row",
+        ) from None
     if table.ndim != 2 or not np.issubdtype(table.dtype, np.integer):
         raise ShapeError(
             argument="neighbors",
@@ -81,8 +88,9 @@ def index_recall(
     """
     exact = found.neighbors.indices.cpu()
     own = found.asked if len(found.asked) else torch.full((len(given),), -1)
-    # the row itself is the first result of most indexes, so that k + 1 are looked at
-    k = min(found.neighbors.k, given.shape[1])
+    # the row itself is the first result of most indexes, and no neighbour
+    has_own = 2 * int((given == own[:, None]).any(dim=1).sum()) > len(given)
+    k = min(found.neighbors.k, max(1, given.shape[1] - has_own))
     n_rows = len(source.load()) if source.n_rows is None else source.n_rows
     is_row = (given >= 0) & (given < n_rows)
     n_unknown = int((~is_row).sum())

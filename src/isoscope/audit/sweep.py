@@ -15,7 +15,7 @@ from isoscope.audit.recall import index_recall
 from isoscope.audit.search import Found, nearest, without_own
 from isoscope.audit.shares import Share
 from isoscope.engine.inputs import as_input
-from isoscope.errors import check_choice, check_seed, check_whole, not_installed
+from isoscope.errors import check_choice, check_seed, check_share, check_whole, not_installed
 from isoscope.progress import Bar
 from isoscope.results import Result
 from isoscope.statistics.directions import has_direction, unit_rows
@@ -131,6 +131,7 @@ def sweep(
     """
     check_choice("library", library, LIBRARIES)
     check_seed(seed)
+    check_share("wanted", wanted)
     k, n_queries = check_whole("k", k), check_whole("n_queries", n_queries, least=2)
     try:
         module = import_module(library)

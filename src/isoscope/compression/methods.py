@@ -110,7 +110,11 @@ def chosen_methods(
                     f"has a {type(correction).__name__}", argument="methods", wanted="corrections of isoscope"
                 )
             found[name] = Chain([*([Normalize()] if cosine else []), clone(correction)])
+        if not found:
+            raise InputError("is empty", argument="methods", wanted="corrections by name")
         return found
+    if methods is not None and not isinstance(methods, Iterable):
+        raise InputError(argument="methods", got=methods, wanted=f"names made of {listed(STEPS)}")
     if methods is None:
         names = default_methods(n_dims, n_fit)
     else:

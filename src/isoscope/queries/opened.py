@@ -119,13 +119,18 @@ def queries_beside(
         vectors, apart: how X was read.
     """
     if queries is None:
-        for name, value in (("relevance", relevance), ("ids", ids)):
-            if value is not None:
-                raise InputError("needs queries", argument=name, hint=Setting("queries"))
+        check_no_relevance(relevance, ids)
         return None
     has_columns = columns_of(relevance, ids) and not isinstance(X, Measurement)
     documents = as_input(X, vectors=vectors, apart=apart).source if has_columns else space
     return as_queries(queries, documents, relevance=relevance, ids=ids, needed=needed)
+
+
+def check_no_relevance(relevance: Any, ids: str | None) -> None:
+    """Raise InputError where a relevance is given and queries are not."""
+    for name, value in (("relevance", relevance), ("ids", ids)):
+        if value is not None:
+            raise InputError("needs queries", argument=name, hint=Setting("queries"))
 
 
 def columns_of(relevance: Any, ids: str | None) -> list[tuple[str, str]]:

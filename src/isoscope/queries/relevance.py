@@ -63,7 +63,15 @@ class Relevance:
         >>> Relevance.of_pairs([(0, 2), (0, 1), (1, 0)], n_queries=2, n_documents=3).of_query(0).tolist()
         [1, 2]
         """
-        table = np.asarray(pairs, dtype=np.float64)
+        try:
+            table = np.asarray(pairs, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                argument="relevance",
+                got=pairs,
+                wanted="(query row, document row) pairs of numbers, counted from 0",
+                hint="name rows by identifiers with Relevance.of_ids",
+            ) from None
         if table.ndim != 2 or table.shape[1] not in (2, 3):
             raise ShapeError(
                 argument="relevance",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,7 +171,7 @@ def sides(
 
 
 def _of_two(A: Any, B: Any, names: tuple[str, str], relevance: Any, options: dict[str, Any]) -> list[Side]:
-    if len(names) != 2 or names[0] == names[1]:
+    if not isinstance(names, Sequence) or len(names) != 2 or names[0] == names[1]:
         raise InputError(argument="names", got=names, wanted="two different names")
     columns = columns_of(relevance, None)
     a, b = (
@@ -183,16 +184,18 @@ def _of_two(A: Any, B: Any, names: tuple[str, str], relevance: Any, options: dic
         )
     first, second = a.load(), b.load()
     known: Relevance | None = None
+    back: Relevance | None = None
     are_rows = relevance is None and len(first) == len(second)
     if are_rows:
         rows = torch.arange(len(first))
-        known = Relevance.of_labels(rows.tolist(), rows.tolist())
+        known = back = Relevance.of_labels(rows.tolist(), rows.tolist())
     elif columns:  # of tables, which a source of their vectors may not have
         values = [rows_of(X, columns[0][side], "relevance") for side, X in enumerate((A, B))]
-        known = Relevance.of_labels(*(list(one) for one in values))
+        of_a, of_b = (list(one) for one in values)
+        known, back = Relevance.of_labels(of_a, of_b), Relevance.of_labels(of_b, of_a)
     elif relevance is not None:
         known = as_queries(a, b, relevance=relevance, needed=True).relevance
-    back = None if known is None else known if are_rows else transposed(known, len(first))
+        back = None if known is None else transposed(known, len(first))
     x, y = first.vectors.detach(), second.vectors.detach().to(first.vectors)
     return [Side(names[0], x, y, known, are_rows), Side(names[1], y, x, back, are_rows)]
 
@@ -235,10 +238,10 @@ def _apart(part: Side, parts: list[Side], seed: int) -> list[Reading]:
             side[torch.randperm(len(side), generator=generator)[:_SEPARATED].to(side.device)]
             for side in (part.own, part.others)
         ]
-        told = separability(*some, seed=seed)
+        result = separability(*some, seed=seed)
         rows.append(
             Reading(
-                "separability", told.auc, interval=told.auc_interval, range=(0.0, 1.0), group=group,
+                "separability", result.auc, interval=result.auc_interval, range=(0.0, 1.0), group=group,
                 meaning="how often a classifier tells a row of one side from one of the other",
             )
         )  # fmt: skip
