@@ -111,7 +111,11 @@ def test_bad_input(data) -> None:
     for name, bad in {"precision": 1.5, "confidence": 0.0, "rates": [2], "seed": -1, "max_pairs": 0}.items():
         with raises(iso.InputError, argument=name):
             iso.threshold(X, **{name: bad})
+    with raises(iso.InputError, argument="rates"):
+        iso.threshold(X, rates=0.01)
     for table in (
+        [("a", 1, 1)] * 30,
+        [(1, 2), (1, 2, 3)],
         pairs[:5],
         pairs[:, :2],
         pairs + np.array([0, 0, 0.5]),

@@ -106,6 +106,8 @@ def test_inputs_that_cannot_be(rng) -> None:
         iso.migrate(old, old[:90])
     with raises():
         iso.migrate(old[:30], old[:30])
+    with raises(iso.UndefinedError, message="are equal"):
+        iso.migrate(np.zeros((100, 4)), old)
     with raises(argument="accept"):
         iso.migrate(old, old, accept=2)
     with raises(argument="k"):

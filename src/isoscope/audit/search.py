@@ -83,7 +83,7 @@ def nearest(
         k: how many neighbours.
         lift: None for cosines. Else the largest length M of a row, for inner products: with one more
             dimension √(M² − ‖x‖²) rows are nearer, the larger their inner product with a query.
-        progress: told the share of the work that is done.
+        progress: is called with the share of the work that is done.
     """
     best: Neighbors | None = None
     on_cuda = source.device.type == "cuda"

@@ -69,7 +69,7 @@ def compress(
     output: JsonOutput = None,
     json: Json = False,
 ) -> None:
-    """Find how few bytes a vector can take and a search still find its neighbours.
+    """Find how few bytes a vector can take while a search still finds its neighbours.
 
     Truncation, PCA, float16, int8, int4, binary codes, product quantization and RaBitQ are tried on the
     vectors in FILE. For each method the output has the bytes of a vector, the share of the exact nearest

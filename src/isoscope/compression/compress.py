@@ -48,7 +48,7 @@ def compress(
     vectors: str | None = None,
     device: Any = None,
 ) -> Compression:
-    """Try methods of compression, and say how few bytes a vector still find its neighbours.
+    """Try methods of compression, and find the fewest bytes a vector that still find its neighbours.
 
     For each method the recall is the share of the k exact nearest rows that a search in the compressed rows
     returns, as a mean over queries with its 95 % interval, and as what all but 5 % of the queries reach. A

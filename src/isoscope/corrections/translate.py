@@ -12,7 +12,14 @@ from isoscope.arrays import as_matrix
 from isoscope.corrections.border import as_rows
 from isoscope.corrections.correction import Correction, Fitted, Solution
 from isoscope.corrections.maps import Affine, Map
-from isoscope.errors import InputError, ShapeError, check_choice, check_positive, check_seed
+from isoscope.errors import (
+    InputError,
+    ShapeError,
+    UndefinedError,
+    check_choice,
+    check_positive,
+    check_seed,
+)
 
 METHODS = ("procrustes", "ridge", "features")
 _FEATURES = 1024  # random ones, of a Gaussian kernel
@@ -105,6 +112,8 @@ class Translate(Correction):
     def _learnt(self, old: Tensor, new: Tensor) -> dict[str, Tensor]:
         mean, center = old.mean(dim=0), new.mean(dim=0)
         x, y = old - mean, new - center
+        if not x.square().sum() > 0:
+            raise UndefinedError("Translate is undefined: all vectors to be mapped are equal")
         n_dims, n_out = x.shape[1], y.shape[1]
         frequencies, phases = x.new_zeros(n_dims, 0), x.new_zeros(0)
         weights, shift = x.new_zeros(0, n_out), torch.zeros_like(center)

@@ -11,6 +11,7 @@ import numpy as np
 
 from isoscope.errors import FileError, InputError, not_installed
 from isoscope.io.duckdb_files import quoted
+from isoscope.io.files import reason
 from isoscope.io.store_addresses import StoreAddress
 from isoscope.io.store_tables import StoreTable, the_only
 
@@ -108,8 +109,7 @@ class PostgresqlTable(StoreTable):
         try:
             connection = psycopg.connect(self.path.place)
         except psycopg.Error as error:
-            reason = str(error).strip().splitlines()[-1]
-            raise FileError(f"{self.path} cannot be reached: {reason}") from None
+            raise FileError(f"{self.path} cannot be reached: {reason(error)}") from None
         with connection:
             for setting in _SETTINGS:
                 connection.execute(setting)

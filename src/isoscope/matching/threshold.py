@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,8 @@ def threshold(
     began = time.perf_counter()
     check_seed(seed)
     check_whole("max_pairs", max_pairs)
+    if not isinstance(rates, Iterable):
+        raise InputError(argument="rates", got=rates, wanted="a list of false-match rates")
     shares = {"precision": precision, "false_match_rate": false_match_rate, "confidence": confidence}
     for name, value in [*shares.items(), *(("rates", rate) for rate in rates)]:
         check_share(name, value)
@@ -175,7 +177,13 @@ def _labelled(
     """Return the first rows, cosines, matches and second rows of labelled pairs; None without labels."""
     if pairs is not None:
         texts = source.load().texts if isinstance(pairs, str | os.PathLike | FilePairs) else None
-        table = np.asarray(as_rows(pairs, texts), dtype=np.float64)
+        triples = as_rows(pairs, texts)
+        try:
+            table = np.asarray(triples, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                "must be (row, row, match) triples of numbers, with rows counted from 0", argument="pairs"
+            ) from None
         firsts, seconds, matches = _checked(table, source.n_rows, queries)
         rows = np.concatenate([firsts, seconds]) if queries is None else seconds
         if len(rows) > _SHARED * len(np.unique(rows)):

@@ -54,7 +54,7 @@ class Ranks:
             relevant, gains: (m, r) rows of documents and how relevant they are.
             similarity: "cosine" or "dot".
             own: (m,) the row of the document that each query is, which is left out; −1 for none.
-            progress: told the share of the work that is done.
+            progress: is called with the share of the work that is done.
         """
         asked = _placed(queries.to(documents.device), similarity)
         relevant, gains = relevant.to(asked.device), gains.to(asked.device)

@@ -8,9 +8,9 @@ from isoscope.engine.readings import Reading
 from isoscope.tables import percent
 
 _NOTHING = 10.0  # a side finds nothing where its hit rate is surely below so many times that of chance
-_WORTH = 0.01  # of the hit rate: centring that surely brings more is worth it, and a larger asymmetry is told
+_WORTH = 0.01  # of the hit rate: centring that surely brings more, and a larger asymmetry, are reported
 _ALIKE = 0.6  # sides whose separability is surely below look embedded alike
-_APART = 0.1  # of the variance: a gap that is surely above is told
+_APART = 0.1  # of the variance: a gap that is surely above is reported
 _PREFIX = "if the model wants a prefix for each side (query: and passage:), check that both are set"
 
 
@@ -73,10 +73,10 @@ def _points(row: Reading) -> str:
 
 
 def _gaps(rows: list[Reading]) -> Iterator[str]:
-    told = {row.group["side"]: row for row in _of(rows, "separability")}
+    separabilities = {row.group["side"]: row for row in _of(rows, "separability")}
     for row in _of(rows, "gap"):
         side = row.group["side"]
-        other = told.get(side)
+        other = separabilities.get(side)
         if row.low is not None and row.low > _APART:
             yield f"the sides lie apart: {percent(row.number)} of the variance is between the means ({side})"
         elif other is not None and other.high is not None and other.high < _ALIKE:
