@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.audit.sweep import Setting, Sweep
 from isoscope.comparison import separability
 from isoscope.comparison.similarity import similarity_matrix
 from isoscope.corrections.correct import GEOMETRY, CorrectedFile
 from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings, View
 from isoscope.models.layers.checkpoints import LayerTrajectory
+from isoscope.queries import retrieval
 from isoscope.results import Result, plain
 from isoscope.training.finetune import OverSeeds
 from isoscope.training.frontier import Frontier
@@ -106,6 +108,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ClusterAdjustedSimilarities": lambda: iso.metrics.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
     "Clustering": lambda: iso.kmeans(SPACE, 3),
     "Comparison": lambda: iso.compare(SPACE, SPACE[:, ::-1] ** 3, labels=LABELS, progress=False),
+    "Audit": lambda: iso.audit(iso.Space(SPACE, texts=[HOSTILE] * 60, name=HOSTILE), progress=False),
     "Compression": lambda: iso.compress(
         iso.Space(SPACE, labels=LABELS, name=HOSTILE), methods=["int8", "pq:5"], k=3, progress=False
     ),
@@ -129,6 +132,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         SPACE, ["2024-05-01", "2024-05-08"] * (len(SPACE) // 2), n_permutations=19, progress=False
     ),
     "Migration": lambda: iso.migrate(SPACE, SPACE**3, texts=[HOSTILE] * 60, progress=False),
+    "Retrieval": lambda: retrieval(SPACE, SPACE[:20], [(row, row) for row in range(20)], progress=False),
     "Sides": lambda: iso.sides(SPACE, SPACE[:, ::-1], names=(HOSTILE, "b"), progress=False),
     "Separability": lambda: separability(SPACE, SPACE + 1),
     "Snapshot": lambda: iso.Snapshot.of(SPACE, texts=[HOSTILE] * len(SPACE)),
@@ -147,6 +151,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "RunningCorrelation": lambda: iso.metrics.RunningCorrelation((HOSTILE, "b", "c"), (None, None, 0.5)),
     "ScatterDecomposition": lambda: iso.metrics.scatter_decomposition(SPACE, LABELS),
     "SelfSimilarityChange": changed,
+    "Sweep": lambda: Sweep(
+        (Setting(HOSTILE, "nprobe=4", Share(0.9, (0.6, 1.0)), 1000.0, 0.1),), 10, 60, 20, 0.95
+    ),
     "SilhouetteEstimate": lambda: iso.metrics.estimate_silhouette(SPACE, LABELS),
     "SimilarityMatrix": lambda: similarity_matrix({HOSTILE: SPACE, "b": SPACE**3}),
     "Sinks": lambda: iso.metrics.find_sinks([1.0, 1.0, 90.0], token_types=["a", "b", HOSTILE]),
@@ -181,7 +188,7 @@ def test_every_result_is_listed() -> None:
     found: set[str] = set()
     while more := {name for name, of in bases.items() if of & (found | {"Result"})} - found:
         found |= more
-    assert found - {"Record", "Trained", "View"} == set(EXAMPLES)
+    assert found - {"Findings", "Record", "Trained", "View"} == set(EXAMPLES)
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)
