@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.audit.shares import Share
 from isoscope.audit.sweep import Setting, Sweep
 from isoscope.comparison import separability
 from isoscope.comparison.similarity import similarity_matrix

@@ -88,8 +88,9 @@ class NextSteps:
         if kind == "correct":
             given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
             made = [f"iso.corrections.{_CLASSES[name]}({given})" for name in what.split(",")]
-            chain = made[0] if len(made) == 1 else f"iso.corrections.Chain([{', '.join(made)}])"
-            return f"iso.look({chain}.fit_transform(X){labels})"
+            if len(made) > 1:  # to be looked at in a line of its own
+                return f"iso.corrections.Chain([{', '.join(made)}]).fit_transform(X)"
+            return f"iso.look({made[0]}.fit_transform(X){labels})"
         if kind == "look":
             return "iso.look(X)['rows'].listed"
         if kind == "audit":
