@@ -12,7 +12,7 @@ from tests.raising import raises
 import isoscope as iso
 from isoscope.audit.mixture import dip
 from isoscope.audit.rows import beyond
-from isoscope.audit.search import nearest, search_all, without_own
+from isoscope.audit.search import nearest, search_all
 from isoscope.comparison.gates import parse_condition
 from isoscope.space import Space
 
@@ -86,7 +86,7 @@ def test_neighbors_are_those_of_float64(rng: np.random.Generator) -> None:
     assert found.asked.tolist() == kept.tolist()
     np.testing.assert_array_equal(found.neighbors.indices.numpy(), exact[kept])
     some = torch.from_numpy(kept[::7])
-    alone = without_own(nearest(Space(X), torch.from_numpy(X)[some], 6), some)
+    alone = nearest(Space(X), torch.from_numpy(X)[some], 6).without(some)
     np.testing.assert_array_equal(alone.indices.numpy(), exact[kept[::7]])
 
 

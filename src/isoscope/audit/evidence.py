@@ -20,7 +20,6 @@ from isoscope.audit.search import (
     search_all,
     search_queries,
     search_rows,
-    without_own,
 )
 from isoscope.audit.shares import Share
 from isoscope.engine.sample import EqualRows, sample_rows
@@ -205,7 +204,7 @@ def _differing(
         some = found.asked.cpu()[places]
         order = torch.searchsorted(rows, some)
         asked = vectors[order.to(vectors.device)]
-        products = without_own(nearest(source, asked, k + 1, lift=longest, progress=bar.share), some)
+        products = nearest(source, asked, k + 1, lift=longest, progress=bar.share).without(some)
     cosines = found.neighbors.indices[:q] if queries is not None else found.neighbors.indices[places]
     both = (products.indices[:, :, None] == cosines[:, None, :].to(products.indices.device)).any(dim=2)
     total = len(found) if queries is not None else found.n_population

@@ -59,7 +59,7 @@ def search_rows(
     source: Source, rows: Tensor, vectors: Tensor, k: int, n_candidates: int, progress: Progress | None = None
 ) -> Found:
     """Search the neighbours of some rows among all others; the vectors are theirs, none of them zero."""
-    found = without_own(nearest(source, vectors, k + 1, progress=progress), rows)
+    found = nearest(source, vectors, k + 1, progress=progress).without(rows)
     return Found(rows, found, n_candidates, n_candidates)
 
 
@@ -109,14 +109,6 @@ def nearest(
             progress(start / source.n_rows)
     assert best is not None
     return best
-
-
-def without_own(found: Neighbors, rows: Tensor) -> Neighbors:
-    """Return the neighbours without the row itself, or without the last where it is not among them."""
-    own = found.indices == rows.to(found.indices.device)[:, None]
-    own[:, -1] |= ~own.any(dim=1)
-    kept = (~own).nonzero()[:, 1].view(len(own), found.k - 1)
-    return Neighbors(found.distances.gather(1, kept), found.indices.gather(1, kept), found.metric)
 
 
 def _lifted(points: Tensor, longest: float) -> Tensor:

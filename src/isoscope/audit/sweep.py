@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from isoscope.audit.recall import index_recall
-from isoscope.audit.search import Found, nearest, without_own
+from isoscope.audit.search import Found, nearest
 from isoscope.audit.shares import Share
 from isoscope.engine.inputs import as_input
 from isoscope.errors import check_choice, check_seed, check_share, check_whole, not_installed
@@ -146,9 +146,7 @@ def sweep(
     drawn = torch.from_numpy(np.random.default_rng(seed).permutation(n)[: min(n_queries, n)].copy())
     with Bar(show=progress) as bar:
         bar.step("exact neighbours")
-        truth = without_own(
-            nearest(space.with_vectors(units), units[drawn], k + 1, progress=bar.share), drawn
-        )
+        truth = nearest(space.with_vectors(units), units[drawn], k + 1, progress=bar.share).without(drawn)
         found = Found(drawn, truth, n, n)
         settings = []
         indexes = _faiss if library == "faiss" else _usearch

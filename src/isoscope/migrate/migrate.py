@@ -141,18 +141,12 @@ def _search(
     n = len(documents)
     rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_QUERIES].sort().values
     found, right = (
-        _others(asked[rows.to(asked.device)], space, rows, k)
+        Neighbors.between(asked[rows.to(asked.device)].to(space.dtype), space, k=k + 1, metric="cosine")
+        .without(rows)
+        .indices.cpu()
         for asked, space in ((queries, documents), (wanted, wanted))
     )
     return shared_counts(found, right) / k, (found[:, 0] == right[:, 0]).double(), rows
-
-
-def _others(queries: Tensor, X: Tensor, rows: Tensor, k: int) -> Tensor:
-    """Return the k nearest rows of X by cosine to each query, without the row that it is of."""
-    nearest = Neighbors.between(queries.to(X.dtype), X, k=k + 1, metric="cosine").indices.cpu()
-    is_own = nearest == rows[:, None]
-    is_own[:, -1] |= ~is_own.any(dim=1)  # a query that is far from its own row does not find it anyway
-    return nearest[~is_own].reshape(len(rows), k)
 
 
 def _trial(method: str, shares: Tensor, firsts: Tensor) -> Trial:

@@ -209,6 +209,19 @@ class Neighbors:
         _check_k(k, self.k)
         return Neighbors(self.distances[:, :k], self.indices[:, :k], self.metric)
 
+    def without(self, rows: Tensor) -> Neighbors:
+        """Return the k − 1 neighbours that are left without the row that each query is.
+
+        Where it is not among them, the last is left out.
+
+        Args:
+            rows: (m,) the row of each query.
+        """
+        own = self.indices == rows.to(self.indices.device)[:, None]
+        own[:, -1] |= ~own.any(dim=1)
+        others = (~own).nonzero()[:, 1].view(len(own), self.k - 1)
+        return Neighbors(self.distances.gather(1, others), self.indices.gather(1, others), self.metric)
+
     def _of_metric(self, metric: str | None) -> Neighbors:
         if metric is not None and _check_metric(metric) != self.metric:
             raise InputError(
