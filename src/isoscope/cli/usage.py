@@ -13,7 +13,7 @@ from typing import Any
 from isoscope.errors import InputError
 
 _FLAGS = {"help": "--help", "version": "--version"}  # options that are typed as commands
-_IN_REPORT = {"threshold", "thresholds"}  # what `isoscope report --json` prints
+_THRESHOLD = {"threshold", "thresholds", "cutoff"}  # what `isoscope threshold` prints
 _OUTPUT = {"-o", "--output", "--out"}
 _WANTED = {"int": "a whole number", "float": "a number"}
 _EXAMPLE = re.compile(r"`(isoscope [^`]*)`")
@@ -63,7 +63,7 @@ def _no_such_option(name: str, ctx: Any, words: Sequence[str]) -> InputError:
     if close := _close_options(name, ctx.command):
         return error.advise(one_of(close))
     files = [word for word in words if is_input(word)][:1] or ["FILE"]
-    if name.strip("-") in _IN_REPORT:
+    if name.strip("-") in _THRESHOLD:
         return error.advise(_thresholds(files))
     if name in _OUTPUT and (written := _written_options(ctx.command)):
         return error.advise(one_of(written))
@@ -78,7 +78,7 @@ def _no_such_option(name: str, ctx: Any, words: Sequence[str]) -> InputError:
 
 def _thresholds(files: Sequence[str]) -> str:
     """Return the command that prints similarity thresholds."""
-    return shlex.join(["isoscope", "report", *files, "--json"])
+    return shlex.join(["isoscope", "threshold", *files])
 
 
 def _written_options(command: Any) -> list[str]:
@@ -135,7 +135,7 @@ def no_such_command(word: str, rest: Sequence[str], known: Sequence[str]) -> Inp
     if word in METHODS:
         command = ["correct", *files, "--method", word, "-o", f"{word}.npy"]
         return error.advise(shlex.join(["isoscope", *command]))
-    if word in _IN_REPORT:
+    if word in _THRESHOLD:
         return error.advise(_thresholds(files))
     if word in metric_names():
         return error.advise(shlex.join(["isoscope", "measure", *files, "-m", word]))
