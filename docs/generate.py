@@ -5,8 +5,8 @@
     python docs/generate.py --figures   the tables of docs/bias_tables.py as well (minutes)
 
 Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
-contributing.md, concepts/*-table.md; src/isoscope/__init__.pyi and
-cli/metric_names.txt and cli/suffixes.txt. docs/figures.py draws the figures.
+contributing.md, concepts/*-table.md (those of peers from tests/metrics/peers.json);
+src/isoscope/__init__.pyi and cli/metric_names.txt and cli/suffixes.txt. docs/figures.py draws the figures.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
 """
@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shlex
@@ -308,12 +309,35 @@ def suffixes() -> str:
     return "\n".join(" ".join(sorted(kinds)) for kinds in (file_suffixes(), KINDS)) + "\n"
 
 
+def peers_table(*metrics: str) -> str:
+    """concepts/peers-*-table.md: other packages beside ours, from tests/metrics/peers.json."""
+    lines = [
+        HEADER.rstrip("\n") + "\n",
+        "| metric | package | function | numbers | largest difference | why |",
+        "|---|---|---|---|---|---|",
+    ]
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for row in json.loads((ROOT / "tests/metrics/peers.json").read_text()):
+        metric = row["metric"].split(",")[0]
+        if metric in metrics:
+            key = metric, row["package"], row["function"], row["why"]
+            groups.setdefault(key, []).append(abs(row["theirs"] / row["ours"] - 1))
+    for metric, package, function, why in sorted(groups, key=lambda key: metrics.index(key[0])):
+        found = groups[metric, package, function, why]
+        cells = f"`{metric}`", package, f"`{function}`", str(len(found)), f"{max(found):.0e}", why
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 REFERENCE: dict[str, Callable[[], str]] = {
     "contributing.md": contributing_page,
     "reference/metrics.md": metrics_page,
     "reference/api.md": api_page,
     "reference/cli.md": cli_page,
     "theory-statements.md": statements_page,
+    "concepts/peers-quality-table.md": lambda: peers_table("effective_rank", "alpha_req", "lidar"),
+    "concepts/peers-similarity-table.md": lambda: peers_table("linear_cka", "linear_cka_debiased"),
+    "concepts/peers-manifold-table.md": lambda: peers_table("lid", "twonn", "gride", "correlation_dimension"),
     "../src/isoscope/__init__.pyi": public_stub,
     "../src/isoscope/cli/metric_names.txt": metric_names,
     "../src/isoscope/cli/suffixes.txt": suffixes,

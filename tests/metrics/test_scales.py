@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import betaln
 from sklearn.neighbors import NearestNeighbors
+from tests.metrics.peers import rows, sequence
 from tests.raising import raises
 
 import isoscope as iso
@@ -34,27 +35,14 @@ def test_gride_maximises_the_published_likelihood(rng: np.random.Generator, d: i
     assert gride(X, k=k) == pytest.approx(best.x, rel=1e-6)
 
 
-# DADApy 0.3.4 on `sequence(800)`: compute_id_2NN, and return_id_scaling_gride at k = 1, 2, 4, …, 32
-DADAPY_TWONN = 2.927093069098347
-DADAPY_GRIDE = [2.903782, 3.043566, 2.943898, 2.929699, 2.942974, 2.892233]
-DADAPY_DISTANCES = [0.090904, 0.11977, 0.15458, 0.197426, 0.25078, 0.318421]
-
-
-def sequence(n: int) -> np.ndarray:
-    """Return points that need no random numbers, so that another package can be given the same ones."""
-    i = np.arange(1, n + 1)[:, None]
-    return np.mod(i * np.sqrt([2.0, 3.0, 5.0]), 1.0) + 0.2 * np.sin(i * np.sqrt([7.0, 11.0, 13.0]))
-
-
-def test_dadapy_counts_one_point_less_and_agrees_otherwise() -> None:
-    """Its derivative of the likelihood has (n − 1)/d in place of n/d."""
-    X = sequence(800)
-    assert iso.twonn(X) == pytest.approx(DADAPY_TWONN, rel=1e-9)
-    scales = dimension_scales(X, max_k=32).of_method("gride")
-    assert [one.distance for one in scales] == pytest.approx(DADAPY_DISTANCES, rel=1e-5)
-    assert scales[0].value * 799 / 800 == pytest.approx(DADAPY_GRIDE[0], abs=1e-6)
-    for one, theirs in zip(scales, DADAPY_GRIDE, strict=True):
-        assert 0 < one.value - theirs < 1.4 * one.value / (800 * one.k)
+def test_gride_at_the_distances_of_dadapy() -> None:
+    """DADApy 0.3.4 returns them beside its values, which tests/metrics/peers.json has."""
+    theirs = [0.090904, 0.11977, 0.15458, 0.197426, 0.25078, 0.318421]
+    scales = dimension_scales(sequence(800), max_k=32).of_method("gride")
+    assert [one.distance for one in scales] == pytest.approx(theirs, rel=1e-5)
+    # its derivative of the likelihood has (n − 1)/d in place of n/d: with k = 1 exactly this
+    (first,) = (row for row in rows() if row.metric == "gride, k = 1")
+    assert scales[0].value * 799 / 800 == pytest.approx(first.theirs, rel=1e-8)
 
 
 def manifolds(rng: np.random.Generator, n: int) -> dict[int, np.ndarray]:
