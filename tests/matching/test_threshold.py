@@ -128,3 +128,92 @@ def test_bad_input(data) -> None:
         iso.threshold(X, labels=[0, 1] * 300, pairs=pairs)
     with raises(iso.InputError, argument="by"):
         iso.threshold(X, by=["a"] * 600)
+
+
+@pytest.fixture
+def search(rng) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """900 documents of 9 topics and 300 queries, which lie in a direction of their own."""
+    topics, of, asked = 1.5 * rng.normal(size=(9, 16)), np.arange(900) % 9, np.arange(300) % 9
+    documents = topics[of] + 0.8 * rng.normal(size=(900, 16))
+    queries = topics[asked] + 0.8 * rng.normal(size=(300, 16)) + 1
+    return documents, queries, of, asked
+
+
+def test_relevance_makes_rates_those_of_unrelated_pairs(search) -> None:
+    documents, queries, of, asked = search
+    relevance = iso.queries.Relevance.of_labels(asked.tolist(), of.tolist())
+    found = iso.threshold(documents, queries=queries, relevance=relevance, rates=[0.1, 0.01], precision=0.8)
+    u, v = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (queries, documents))
+    S, related = u @ v.T, asked[:, None] == of
+    assert found.n_random_pairs == (~related).sum()
+    for one in found.by_rate:
+        assert (S[~related] >= one.cosine).mean() == pytest.approx(one.rate, rel=0.05)
+        assert one.found == pytest.approx((S[related] >= one.cosine).mean(), abs=1e-3)
+        assert one.found_interval[0] < one.found < one.found_interval[1]
+    everything = iso.threshold(documents, queries=queries, rates=[0.1])
+    assert everything.cosine(0.1) > found.cosine(0.1)  # related pairs were among the random ones
+    precision, false = found.guarantees
+    right = asked == of[S.argmax(axis=1)]
+    assert (precision.n_pairs, precision.n_matches) == (300, right.sum())
+    assert precision.precision == pytest.approx(right[S.max(axis=1) >= precision.cosine].mean())
+    assert (false.n_pairs, false.n_matches) == (600, 300)
+    assert (S[~related] >= false.cosine).mean() <= 0.02
+    assert "unrelated pairs" in str(found)
+    assert "relevant found" in str(found)
+    assert json.loads(found.to_json())["by_rate"][0]["found"] == found.by_rate[0].found
+
+
+def test_promises_of_a_search_are_kept(rng) -> None:
+    """Of 100 draws of queries, a promised precision of 0.8 and rate of 0.05 are broken in 5 % at most."""
+    topics, of = 1.8 * rng.normal(size=(6, 8)), np.arange(240) % 6
+    documents = topics[of] + rng.normal(size=(240, 8))
+    v = documents / np.linalg.norm(documents, axis=1, keepdims=True)
+
+    def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
+        asked = rng.integers(0, 6, n)
+        return topics[asked] + rng.normal(size=(n, 8)), asked
+
+    queries, asked = drawn(5_000)
+    S = queries @ v.T / np.linalg.norm(queries, axis=1, keepdims=True)
+    top, right, unrelated = S.max(axis=1), asked == of[S.argmax(axis=1)], S[asked[:, None] != of]
+    broken, n_found = np.zeros(2), np.zeros(2)
+    for seed in range(100):
+        some, labels = drawn(250)
+        relevance = iso.queries.Relevance.of_labels(labels.tolist(), of.tolist())
+        made = iso.threshold(
+            documents, queries=some, relevance=relevance, precision=0.8, false_match_rate=0.05, seed=seed
+        ).guarantees
+        kept = (
+            made[0].cosine is None or right[top >= made[0].cosine].mean() >= 0.8,
+            made[1].cosine is None or (unrelated >= made[1].cosine).mean() <= 0.05,
+        )
+        broken += ~np.array(kept)
+        n_found += [one.cosine is not None for one in made]
+    assert broken.max() <= 100 * 0.05 + 3 * np.sqrt(100 * 0.05 * 0.95)
+    assert n_found.min() > 50
+
+
+def test_a_search_by_slices(search) -> None:
+    documents, queries, of, asked = search
+    language = np.array(["de", "en"])[np.arange(900) // 450]
+    relevance = iso.queries.Relevance.of_labels(asked.tolist(), of.tolist())
+    found = iso.threshold(documents, queries=queries, relevance=relevance, by=language)
+    slices = [one.n_pairs for one in found.guarantees if one.promise == "precision"]
+    assert slices[0] == slices[1] + slices[2] == 300
+    pairs = [(i, 3 * i, 1) for i in range(300)] + [(i, 899 - 2 * i, 0) for i in range(300)]
+    found = iso.threshold(documents, queries=queries, pairs=pairs, by=language)
+    rows = np.array(pairs)[:, 1]  # they decide, not the queries
+    assert [one.n_pairs for one in found.guarantees[::2]] == [600, (rows < 450).sum(), (rows >= 450).sum()]
+
+
+def test_relevance_that_cannot_be(search) -> None:
+    documents, queries, _, _ = search
+    relevant = [(query, query) for query in range(300)]
+    with raises(iso.InputError, argument="relevance"):
+        iso.threshold(documents, relevance=relevant)
+    with raises(iso.InputError, argument="pairs"):
+        iso.threshold(documents, queries=queries, relevance=relevant, pairs=[(0, 1, 1)])
+    with raises(iso.InputError, argument="relevance", message="without a row that is not relevant"):
+        iso.threshold(
+            documents[:20], queries=queries[:2], relevance=[(0, row) for row in range(20)] + [(1, 3)]
+        )

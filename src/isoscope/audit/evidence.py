@@ -14,18 +14,13 @@ from isoscope.audit.mixture import Mixture
 from isoscope.audit.near import NearDuplicates
 from isoscope.audit.recall import IndexRecall, index_recall, read_neighbors
 from isoscope.audit.rows import Outliers, RowFacts
-from isoscope.audit.search import (
-    Found,
-    nearest,
-    search_all,
-    search_queries,
-    search_rows,
-)
+from isoscope.audit.search import Found, search_all, search_queries, search_rows
 from isoscope.audit.shares import Share
 from isoscope.engine.sample import EqualRows, sample_rows
 from isoscope.errors import UndefinedError
 from isoscope.progress import Bar
 from isoscope.queries import Queries, Retrieval
+from isoscope.queries.nearest import nearest
 from isoscope.queries.retrieval import retrieval_of
 from isoscope.statistics.directions import has_direction, unit_rows
 from isoscope.statistics.neighbors import Neighbors

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 
 from isoscope.audit.recall import index_recall
-from isoscope.audit.search import Found, nearest
+from isoscope.audit.search import Found
 from isoscope.audit.shares import Share
 from isoscope.engine.inputs import as_input
 from isoscope.errors import check_choice, check_seed, check_share, check_whole, not_installed
 from isoscope.progress import Bar
+from isoscope.queries.nearest import nearest
 from isoscope.results import Result
 from isoscope.statistics.directions import has_direction, unit_rows
 from isoscope.tables import span

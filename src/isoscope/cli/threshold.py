@@ -75,9 +75,9 @@ def threshold(
     """Find from which cosine on two vectors count as a match, and what a threshold promises.
 
     Without labels, the output has the cosine that 1 in 100, 1 in 1,000, … random pairs of rows reach: these
-    are false matches. With --queries, random pairs are of a query and a row. With labelled pairs, it also has
-    the lowest threshold with a given precision, and the lowest with a given rate of false matches. Both
-    promises hold with a given confidence for pairs like these.
+    are false matches. With --queries, random pairs are of a query and a row. With labelled pairs, or with
+    --relevance, it also has the lowest threshold with a given precision, and the lowest with a given rate of
+    false matches. Both promises hold with a given confidence for pairs like these.
 
     **Examples**
 
@@ -88,11 +88,14 @@ def threshold(
 
     Queries against documents: `isoscope threshold documents.parquet --queries queries.parquet`
 
+    With what is relevant to each: `isoscope threshold docs.parquet --queries q.parquet --relevance topic`
+
     The same thresholds for a new model: `isoscope threshold old.npy --to new.npy`
     """
-    for name in ("relevance", "ids"):
-        if getattr(queries, name) is not None:
-            raise InputError("is not used by threshold", argument=name, hint="pass --pairs")
+    if pairs is not None and queries.relevance is not None:
+        raise InputError(
+            "cannot be combined with --relevance", argument="pairs", hint="leave one of them out"
+        )
     wanted = (
         None if rates is None else [parse_number("rates", one, such_as="1e-3") for one in rates.split(",")]
     )
@@ -101,7 +104,8 @@ def threshold(
     from isoscope.matching.threshold import threshold as find
 
     labelled = None if pairs is None else read_scored_pairs(pairs)
-    opened = source.open(file, labels=labels, by=None if by is None else [by])
+    apart = [*queries.columns, *([] if by is None else [by])]
+    opened = source.open(file, labels=labels, by=apart or None)
     found = find(
         opened,
         queries=queries.open(opened, source),

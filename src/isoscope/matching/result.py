@@ -10,6 +10,7 @@ from isoscope._version import __version__
 from isoscope.errors import UndefinedError
 from isoscope.matching.guarantees import Guarantee
 from isoscope.matching.pair_cosines import BestThreshold
+from isoscope.matching.search_pairs import SearchPairs
 from isoscope.matching.tail import Rate, Tail
 from isoscope.results import Result, plain
 from isoscope.tables import Cell, Grid, percent, span
@@ -28,6 +29,8 @@ class CosineOfRate:
         interval: its 95 % interval; None where all pairs were counted.
         translated: the cosine in the other vectors that the same share reaches; None without others.
         translated_interval: its 95 % interval.
+        found: the share of the relevant rows with at least this cosine; None without a relevance.
+        found_interval: its 95 % interval over queries.
     """
 
     rate: float
@@ -35,20 +38,33 @@ class CosineOfRate:
     interval: tuple[float, float] | None
     translated: float | None = None
     translated_interval: tuple[float, float] | None = None
+    found: float | None = None
+    found_interval: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, tail: Tail, rate: float, other: Tail | None) -> CosineOfRate:
-        """Return the cosine of a rate in one or two tails."""
-        here = (rate, tail.cosine(rate), tail.cosine_interval(rate))
-        return cls(*here) if other is None else cls(*here, other.cosine(rate), other.cosine_interval(rate))
+    def of(
+        cls, tail: Tail, rate: float, other: Tail | None = None, searched: SearchPairs | None = None
+    ) -> CosineOfRate:
+        """Return the cosine of a rate in one or two tails, and what a search finds from it on."""
+        cosine = tail.cosine(rate)
+        there = (None, None) if other is None else (other.cosine(rate), other.cosine_interval(rate))
+        found = (None, None) if searched is None or cosine is None else searched.found(cosine)
+        return cls(rate, cosine, tail.cosine_interval(rate), *there, *found)
 
 
 @dataclass(frozen=True)
 class RateOfCosine:
-    """The share of random pairs with at least a cosine."""
+    """The share of random pairs with at least a cosine, and of the relevant rows where they are known."""
 
     cosine: float
     rate: Rate
+    found: float | None = None
+    found_interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, tail: Tail, cosine: float, searched: SearchPairs | None) -> RateOfCosine:
+        """Return the rate of a cosine, and what a search finds from it on."""
+        return cls(cosine, tail.rate(cosine), *((None, None) if searched is None else searched.found(cosine)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,24 +137,30 @@ class MatchThreshold(Result):
         """Return the tables: cosines of rates, rates of cosines, and thresholds with a guarantee."""
         sampled = not self._tail.is_population
         with_other = self._other is not None
+        with_found = any(one.found is not None for one in self.by_rate)
+        what = "unrelated pairs" if with_found else "random pairs"
         heads = ["false matches", "in a million", "cosine", *(["95 % interval"] if sampled else [])]
         heads += ["in the other", *(["its interval"] if sampled else [])] if with_other else []
+        heads += ["relevant found"] if with_found else []
         rows: list[list[Cell]] = []
         for one in self.by_rate:
             row: list[Cell] = [f"1 in {1 / one.rate:,.0f}", _many(one.rate), _short(one.cosine)]
             row += [span(one.interval, _short)] if sampled else []
             row += [_short(one.translated)] if with_other else []
             row += [span(one.translated_interval, _short)] if with_other and sampled else []
+            row += [_found(one)] if with_found else []
             rows.append(row)
-        numbers = ("in a million", "cosine", "in the other")
-        yield Grid("the cosine that so many random pairs reach", heads, rows, numbers)
-        heads = ["cosine", "random pairs in a million", *(["95 % interval"] if sampled else [])]
+        numbers = ("in a million", "cosine", "in the other", "relevant found")
+        yield Grid(f"the cosine that so many {what} reach", heads, rows, numbers)
+        heads = ["cosine", f"{what} in a million", *(["95 % interval"] if sampled else [])]
+        heads += ["relevant found"] if with_found else []
         rates: list[list[Cell]] = []
         for one_rate in self.by_cosine:
             rate = one_rate.rate
             cells: list[Cell] = [f"{one_rate.cosine:.2f}", _many(rate.value)]
-            rates.append([*cells, span(rate.interval, _many)] if sampled else cells)
-        yield Grid("how many random pairs reach a cosine", heads, rates, ("cosine", heads[1]))
+            cells += [span(rate.interval, _many)] if sampled else []
+            rates.append([*cells, *([_found(one_rate)] if with_found else [])])
+        yield Grid(f"how many {what} reach a cosine", heads, rates, ("cosine", heads[1], "relevant found"))
         if self.guarantees:
             yield self._promises()
 
@@ -188,6 +210,12 @@ class MatchThreshold(Result):
             "high": list(highs),
             "translated": [one.translated for one in rows],
         }
+
+
+def _found(one: CosineOfRate | RateOfCosine) -> str:
+    if one.found is None or one.found_interval is None:
+        return "–"
+    return f"{percent(one.found, 1)} ({span(one.found_interval, lambda end: percent(end, 1))})"
 
 
 def _short(cosine: float | None) -> str:

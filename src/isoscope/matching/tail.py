@@ -14,6 +14,7 @@ from isoscope.engine.source import Source
 from isoscope.errors import UndefinedError
 from isoscope.kernels.precision import full_precision, pair_dtype
 from isoscope.progress import Bar
+from isoscope.queries.relevance import Relevance
 from isoscope.statistics.directions import unit_rows
 
 STEPS = 20_000  # of the grid of cosines from −1 to 1: a step is 0.0001
@@ -22,7 +23,7 @@ _FEWEST_ROWS = 500  # drawn
 _BATCHES = 20  # of rows, whose differences give the standard error
 _FEWEST_ABOVE = 10  # pairs above a cosine for its rate to be known
 _STRIP_NUMBERS = 2**22  # cosines held at once
-_LEFT_OUT = -3.0  # in place of the cosine of a row with itself
+_LEFT_OUT = -3.0  # in place of the cosine of a row with itself, or with a relevant one
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,12 @@ class Tail:
         source: Source,
         queries: Tensor | None = None,
         *,
+        relevance: Relevance | None = None,
         max_pairs: int = MOST_PAIRS,
         seed: int = 0,
         bar: Bar | None = None,
     ) -> Tail:
-        """Count the pairs of two different rows, or of a query and a row.
+        """Count the pairs of two different rows, or of a query and a row that is not relevant to it.
 
         Of more than `max_pairs` pairs, those of rows (or queries) drawn at random with all others are
         counted. Zero vectors have no cosine and are left out.
@@ -74,16 +76,23 @@ class Tail:
         n_drawn = min(m, max(_FEWEST_ROWS, max_pairs // max(1, n)))
         if queries is None:
             sample = sample_rows(source, n_drawn, seed=seed)
-            asked, own = sample.space.vectors.detach(), sample.rows
+            asked = sample.space.vectors.detach()
             order = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))
+            rows_drawn = sample.rows[order]
         else:
             order = torch.randperm(m, generator=torch.Generator().manual_seed(seed))[:n_drawn]
-            asked, own = queries, torch.full((m,), -1)
+            asked, rows_drawn = queries, order
         units, lengths = unit_rows(asked[order.to(asked.device)])
         there = lengths > 0
-        units, own = units[there], own[order][there.cpu()]
+        units, asking_rows = units[there], rows_drawn[there.cpu()]
         batches = [part for part in torch.arange(len(units)).tensor_split(_BATCHES) if len(part)]
         counts = torch.zeros(len(batches), STEPS, dtype=torch.float64)
+        if queries is None:
+            left_out = [asking_rows[batch][:, None] for batch in batches]  # each row with itself
+        elif relevance is None:
+            left_out = [torch.full((len(batch), 1), -1) for batch in batches]
+        else:
+            left_out = [relevance.some(asking_rows[batch]).padded()[0] for batch in batches]
         start = 0
         for space in source.blocks():
             rows, sizes = unit_rows(space.vectors.detach())
@@ -92,7 +101,7 @@ class Tail:
             rows = rows[sizes > 0].to(dtype)
             for place, batch in enumerate(batches):
                 asking = units[batch.to(units.device)].to(rows.device, dtype)
-                counts[place] += _counted(asking, own[batch], rows, numbers)
+                counts[place] += _counted(asking, left_out[place], rows, numbers)
             start += len(space)
             if bar is not None:
                 bar.share(start / n)
@@ -153,16 +162,22 @@ class Tail:
 
 
 @full_precision
-def _counted(asking: Tensor, own: Tensor, rows: Tensor, numbers: Tensor) -> Tensor:
-    """Return the histogram of the cosines of some rows with a block of others, but none with itself."""
+def _counted(asking: Tensor, left_out: Tensor, rows: Tensor, numbers: Tensor) -> Tensor:
+    """Return the histogram of the cosines of some rows with a block of others.
+
+    Args:
+        asking: (q, d) unit vectors.
+        left_out: (q, m) the numbers of the rows that are not counted with each of them; −1 for none.
+        rows, numbers: unit vectors, and their numbers in ascending order.
+    """
     counts = torch.zeros(STEPS, dtype=torch.float64)
     for start in range(0, len(rows), max(1, _STRIP_NUMBERS // len(asking))):
         stop = start + max(1, _STRIP_NUMBERS // len(asking))
         cosines = (asking @ rows[start:stop].T).clamp_(-1, 1)
         if len(here := numbers[start:stop]):
-            places = torch.searchsorted(here, own)
-            same = (places < len(here)) & (here[places.clamp(max=len(here) - 1)] == own)
-            cosines[same.nonzero().flatten(), places[same]] = _LEFT_OUT
+            places = torch.searchsorted(here, left_out)
+            same = (places < len(here)) & (here[places.clamp(max=len(here) - 1)] == left_out)
+            cosines[same.nonzero()[:, 0].to(cosines.device), places[same].to(cosines.device)] = _LEFT_OUT
         counts += torch.histc(cosines, STEPS, min=-1, max=1).double().cpu()
     return counts
 

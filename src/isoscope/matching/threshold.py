@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,19 @@ from isoscope.io.pair_files import FilePairs
 from isoscope.matching.guarantees import Guarantee, check_pairs
 from isoscope.matching.pair_cosines import PairCosines
 from isoscope.matching.result import CosineOfRate, MatchThreshold, RateOfCosine
+from isoscope.matching.rows import rows_at
+from isoscope.matching.search_pairs import SearchPairs
 from isoscope.matching.tail import MOST_PAIRS, Tail
 from isoscope.printable import printable
 from isoscope.progress import Bar
-from isoscope.queries.opened import as_queries
-from isoscope.space import Space
+from isoscope.queries.opened import as_queries, check_no_relevance, columns_of
 from isoscope.statistics.directions import unit_rows
 
 RATES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 _COSINES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _FEWEST_PAIRS = 20
+PROMISES = ("precision", "false_match_rate")
+_Pairs = tuple[NDArray[Any], ...]  # cosines, matches, and one or two rows of the source
 _SHARED = 1.5  # pairs a row, from which a note says that pairs are not independent
 
 
@@ -38,6 +41,8 @@ def threshold(
     X: Any,
     *,
     queries: Any = None,
+    relevance: Any = None,
+    ids: str | None = None,
     labels: Any = None,
     pairs: Any = None,
     to: Any = None,
@@ -58,11 +63,15 @@ def threshold(
     any two rows belong together. All pairs are counted, or those of rows drawn at random where there are too
     many. With labelled pairs: the lowest threshold whose precision is at least `precision`, and the lowest
     that at most `false_match_rate` of the other pairs reach, each promised with `confidence` for pairs like
-    these, whatever their distribution (`precision_threshold`, `false_match_threshold`).
+    these, whatever their distribution (`precision_threshold`, `false_match_threshold`). With queries and
+    what is relevant to them, random pairs are those that are not relevant, the share of the relevant rows
+    above each cosine is given, and a promised precision is that of the row nearest to a query.
 
     Args:
         X: (n, d) vectors in any array, a path, a data frame, a Space, or an opened file.
         queries: vectors that are compared with the rows of X: then random pairs are of a query and a row.
+        relevance: which rows are relevant to a query, as `isoscope.queries.as_queries` takes it.
+        ids: the column of X and of the queries that the pairs of the relevance name.
         labels: one label for each row, or the name of a column; rows with the same label match. Pairs are
             drawn so that no row is in two of them.
         pairs: (row, row, match) triples, or a file of them, where match is 1 or 0; with queries, the first
@@ -97,37 +106,44 @@ def threshold(
             raise InputError(argument=name, got=value, wanted="between 0 and 1")
     if labels is not None and pairs is not None:
         raise InputError("cannot be combined with `labels`", argument="pairs", hint="leave one of them out")
-    opened = as_input(X, {"labels": labels}, by=by, vectors=vectors, device=device)
+    if queries is None:
+        check_no_relevance(relevance, ids)
+    elif relevance is not None and pairs is not None:
+        raise InputError(
+            "cannot be combined with `relevance`", argument="pairs", hint="leave one of them out"
+        )
+    apart = [side[1] for side in columns_of(relevance, ids)]
+    opened = as_input(X, {"labels": labels}, by=by, vectors=vectors, device=device, apart=apart)
     source = opened.source
-    asked = None if queries is None else as_queries(queries, source)
+    asked = None if queries is None else as_queries(queries, source, relevance=relevance, ids=ids)
+    relevant = None if asked is None or pairs is not None else asked.relevance
     given = source.labels if pairs is None else None
-    if by is not None and pairs is None and given is None:
-        raise InputError("needs labels or pairs, which are missing", argument="by")
+    if by is not None and pairs is None and given is None and relevant is None:
+        raise InputError("needs labels, pairs or a relevance, which are missing", argument="by")
     notes: list[str] = []
     with Bar(show=progress) as bar:
         bar.step("random pairs")
         asking = None if asked is None else asked.vectors
-        tail = Tail.of(source, asking, max_pairs=max_pairs, seed=seed, bar=bar)
+        tail = Tail.of(source, asking, relevance=relevant, max_pairs=max_pairs, seed=seed, bar=bar)
         other = None
         if to is not None:
             bar.step("random pairs of the other vectors")
             other = _translated(to, source, asked is not None, max_pairs=max_pairs, seed=seed, bar=bar)
         bar.step("labelled pairs")
-        chosen = _labelled(source, asking, pairs, given, seed, notes)
-        guarantees: list[Guarantee] = []
+        searched = None
+        if relevant is not None and asked is not None:
+            searched = SearchPairs.of(source, asked, n_rows=relevant.n_documents, seed=seed)
+            notes += _search_notes(searched)
+            known_pairs = {kind: searched.labelled(kind) for kind in PROMISES}
+        elif (chosen := _labelled(source, asking, pairs, given, seed, notes)) is not None:
+            known_pairs = dict.fromkeys(PROMISES, chosen)
+        else:
+            known_pairs = {}
+        targets = {"precision": precision, "false_match_rate": false_match_rate}
+        guarantees = _guarantees(
+            known_pairs, targets, opened.by, source, notes, confidence=confidence, seed=seed
+        )
         best = None
-        if chosen is not None:
-            firsts, cosines, matches, seconds = chosen
-            options: dict[str, Any] = {"confidence": confidence, "seed": seed}
-            promises = (("precision", precision), ("false_match_rate", false_match_rate))
-            for of, rows in _slices(opened.by, source, firsts, seconds):
-                if of is not None and (matches[rows].all() or not matches[rows].any()):
-                    notes.append(f"{printable(of)}: {int(rows.sum())} pairs, all of one kind, are left out")
-                    continue
-                guarantees += [
-                    Guarantee.of(kind, cosines[rows], matches[rows], target=target, slice=of, **options)
-                    for kind, target in promises
-                ]
         if given is not None and asked is None:
             best = PairCosines.of(source.load(), given, seed=seed).best()
     if not tail.is_population and asked is None:
@@ -143,9 +159,9 @@ def threshold(
         d=source.n_dims,
         n_queries=None if asked is None else len(asked),
         n_random_pairs=tail.n_pairs,
-        by_rate=tuple(CosineOfRate.of(tail, rate, other) for rate in known),
+        by_rate=tuple(CosineOfRate.of(tail, rate, other, searched) for rate in known),
         by_cosine=tuple(
-            RateOfCosine(cosine, tail.rate(cosine)) for cosine in _COSINES if tail.rate(cosine).value > 0
+            RateOfCosine.of(tail, cosine, searched) for cosine in _COSINES if tail.rate(cosine).value > 0
         ),
         guarantees=tuple(guarantees),
         best=best,
@@ -155,6 +171,60 @@ def threshold(
         _tail=tail,
         _other=other,
     )
+
+
+def _search_notes(searched: SearchPairs) -> list[str]:
+    """Return what the pairs of a search are."""
+    notes = [
+        "random pairs are a query and a row that is not relevant to it; the precision is that of the row "
+        "nearest to a query, the false-match rate that of a random row that is not relevant"
+    ]
+    if searched.n_left_out:
+        notes.append(f"left out, for want of a relevant row: {searched.n_left_out:,} of the queries")
+    return notes
+
+
+def _guarantees(
+    pairs: Mapping[str, _Pairs],
+    targets: Mapping[str, float],
+    by: Any,
+    source: Source,
+    notes: list[str],
+    *,
+    confidence: float,
+    seed: int,
+) -> list[Guarantee]:
+    """Return the thresholds that keep each promise, for all pairs and for those within each slice.
+
+    Args:
+        pairs: of each promise, the cosines, matches and rows; a pair of rows is in a slice if both are.
+        targets: of each promise.
+        by: what cuts the rows, or None.
+        source: the rows.
+        notes: receives the slices that are left out.
+        confidence, seed: of the guarantees.
+    """
+    if not pairs:
+        return []
+    values = None if by is None else _values(by, source)
+    slices = [None] if values is None else [None, *np.unique(values).tolist()]
+    found = []
+    for of in slices:
+        for promise, (cosines, matches, *sides) in pairs.items():
+            inside = np.ones(len(cosines), dtype=bool)
+            for rows in sides if of is not None else ():
+                inside &= values[rows] == of
+            some = matches[inside]
+            if of is not None and (some.all() or not some.any()):
+                notes.append(f"{printable(of)}: {len(some)} pairs, all of one kind, are left out")
+                break
+            found.append(
+                Guarantee.of(
+                    promise, cosines[inside], some, target=targets[promise], confidence=confidence,
+                    seed=seed, slice=of,
+                )
+            )  # fmt: skip
+    return found
 
 
 def _translated(to: Any, source: Source, has_queries: bool, *, max_pairs: int, seed: int, bar: Bar) -> Tail:
@@ -173,8 +243,8 @@ def _translated(to: Any, source: Source, has_queries: bool, *, max_pairs: int, s
 
 def _labelled(
     source: Source, queries: Tensor | None, pairs: Any, labels: Any, seed: int, notes: list[str]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]] | None:
-    """Return the first rows, cosines, matches and second rows of labelled pairs; None without labels."""
+) -> _Pairs | None:
+    """Return the cosines and matches of labelled pairs, and their rows of the source; None without labels."""
     if pairs is not None:
         texts = source.load().texts if isinstance(pairs, str | os.PathLike | FilePairs) else None
         triples = as_rows(pairs, texts)
@@ -196,9 +266,9 @@ def _labelled(
     else:
         return None
     check_pairs(matches)
-    first = _rows_at(source, firsts) if queries is None else queries[torch.from_numpy(firsts)].cpu()
-    cosines = (unit_rows(first)[0] * unit_rows(_rows_at(source, seconds))[0]).sum(dim=1)
-    return firsts, cosines.numpy(), matches, seconds
+    first = rows_at(source, firsts) if queries is None else queries[torch.from_numpy(firsts)].cpu()
+    cosines = (unit_rows(first)[0] * unit_rows(rows_at(source, seconds))[0]).sum(dim=1)
+    return cosines.numpy(), matches, *((firsts, seconds) if queries is None else (seconds,))
 
 
 def _checked(
@@ -228,31 +298,6 @@ def _checked(
             wanted="1 for a pair that matches, 0 for one that does not",
         )
     return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2] == 1
-
-
-def _rows_at(source: Source, rows: NDArray[Any]) -> Tensor:
-    """Return some rows of a source, in one pass."""
-    if isinstance(source, Space):
-        return source.vectors[torch.from_numpy(rows).to(source.device)].detach().cpu()
-    wanted, places = np.unique(rows, return_inverse=True)
-    found, start = [], 0
-    for space in source.blocks():
-        here = wanted[(wanted >= start) & (wanted < start + len(space))] - start
-        found.append(space.vectors[torch.from_numpy(here).to(space.device)].detach().cpu())
-        start += len(space)
-    return torch.cat(found)[torch.from_numpy(places)]
-
-
-def _slices(
-    by: Any, source: Source, firsts: NDArray[Any], seconds: NDArray[Any]
-) -> list[tuple[str | None, NDArray[np.bool_]]]:
-    """Return all pairs, and the pairs within each slice."""
-    found: list[tuple[str | None, NDArray[np.bool_]]] = [(None, np.ones(len(firsts), dtype=bool))]
-    if by is None:
-        return found
-    values = _values(by, source)
-    own, other = (values[rows] for rows in (firsts, seconds))
-    return found + [(str(value), (own == value) & (other == value)) for value in np.unique(values)]
 
 
 def _values(by: Any, source: Source) -> NDArray[Any]:
