@@ -131,14 +131,13 @@ def threshold(
             other = _translated(to, source, asked is not None, max_pairs=max_pairs, seed=seed, bar=bar)
         bar.step("labelled pairs")
         searched = None
+        known_pairs: dict[str, _Pairs] = {}
         if relevant is not None and asked is not None:
             searched = SearchPairs.of(source, asked, n_rows=relevant.n_documents, seed=seed)
             notes += _search_notes(searched)
             known_pairs = {kind: searched.labelled(kind) for kind in PROMISES}
         elif (chosen := _labelled(source, asking, pairs, given, seed, notes)) is not None:
             known_pairs = dict.fromkeys(PROMISES, chosen)
-        else:
-            known_pairs = {}
         targets = {"precision": precision, "false_match_rate": false_match_rate}
         guarantees = _guarantees(
             known_pairs, targets, opened.by, source, notes, confidence=confidence, seed=seed
@@ -212,8 +211,9 @@ def _guarantees(
     for of in slices:
         for promise, (cosines, matches, *sides) in pairs.items():
             inside = np.ones(len(cosines), dtype=bool)
-            for rows in sides if of is not None else ():
-                inside &= values[rows] == of
+            if values is not None and of is not None:
+                for rows in sides:
+                    inside &= values[rows] == of
             some = matches[inside]
             if of is not None and (some.all() or not some.any()):
                 notes.append(f"{printable(of)}: {len(some)} pairs, all of one kind, are left out")
