@@ -51,6 +51,11 @@ def test_tables_exactly(tmp_path: Path, name: str, end: str) -> None:
     assert records(path, "text") == [(i + 2, {"text": t, "label": str(i)}) for i, t in enumerate(ODD)]
 
 
+def test_quoted_commas_are_part_of_a_cell(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv.gz", b',t\n0,a\n1,"b, c"\n')
+    assert records(path, "t") == [(2, {"": "0", "t": "a"}), (3, {"": "1", "t": "b, c"})]
+
+
 def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "\ufefftext\tlabel\na\tb\n".encode())
     assert records(path, "text", "label") == [(2, {"text": "a", "label": "b"})]
@@ -68,7 +73,8 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
         ("a.tsv", b"t\tu\n", "has no rows"),
         ("a.tsv", b"v\tu\na\tb\n", "no 't' in line 2"),
         ("a.tsv", b"", "has no rows"),
-        ("a.csv", b"t\n", "has the suffix '.csv'"),
+        ("a.csv", b"t,u\na,b\na\n", "1 cells in line 3; expected 2"),
+        ("a.xml", b"t\n", "has the suffix '.xml'"),
     ],
 )
 def test_broken_files_are_named_with_the_line(tmp_path: Path, name: str, content: bytes, match: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -34,7 +35,7 @@ def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> Rows:
-    """Yield the records of a `.jsonl`, `.tsv` or `.txt` file, also with `.gz`, that have all fields.
+    """Yield the records of a `.jsonl`, `.tsv`, `.csv` or `.txt` file, also with `.gz`, that have all fields.
 
     In plain text, each line that is not blank is a record with one field, `text`.
 
@@ -85,10 +86,19 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Record]]:
 
 
 def _tab_lines(path: Path) -> Iterator[tuple[int, Record]]:
+    return _cells(path, lambda line: line.split("\t"))
+
+
+def _comma_lines(path: Path) -> Iterator[tuple[int, Record]]:
+    return _cells(path, lambda line: next(csv.reader([line]), []))
+
+
+def _cells(path: Path, split: Callable[[str], list[str]]) -> Iterator[tuple[int, Record]]:
+    """Yield the lines of a table, each a record with the names in its first line."""
     lines = _lines(path)
-    header = next(lines, (0, ""))[1].split("\t")
+    header = split(next(lines, (0, ""))[1])
     for number, line in lines:
-        cells = line.split("\t")
+        cells = split(line)
         if len(cells) != len(header):
             raise FileError(f"{path} has {len(cells)} cells in line {number}", wanted=f"{len(header)}")
         yield number, dict(zip(header, cells, strict=True))
@@ -101,6 +111,7 @@ def _plain_lines(path: Path) -> Iterator[tuple[int, Record]]:
 _PARSERS: dict[str, Callable[[Path], Iterator[tuple[int, Record]]]] = {
     ".jsonl": _json_lines,
     ".tsv": _tab_lines,
+    ".csv": _comma_lines,
     ".txt": _plain_lines,
 }
 
