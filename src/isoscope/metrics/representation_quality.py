@@ -191,8 +191,10 @@ def _alpha_error(shelf: Statistics) -> float:
     """Return the root of the variance of α over samples plus the square of its bias.
 
     The influence of each row gives the variance. The variances λ of a sample are spread more widely than
-    those of the population, by Lawley's first term (1956): log λ_k by Σ_{j≠k} λ_j/(λ_k − λ_j)/n. Of a flat
-    spectrum it sees half of the bias, so that a bias of this share of α tells no decay from none.
+    those of the population, by Lawley's first term (1956): log λ_k by Σ_{j≠k} λ_j/(λ_k − λ_j)/n, times
+    E z_k² z_j²/(λ_k λ_j). That is 1 for normal rows; where the lengths of rows vary more, it is the ratio of
+    E‖u‖⁴ to that of normal rows. Of a flat spectrum this term sees half of the bias, so that a bias of this
+    share of α tells no decay from none.
     """
     moments = shelf.moments
     n, d = float(moments.count), moments.n_dims
@@ -204,7 +206,8 @@ def _alpha_error(shelf: Statistics) -> float:
     values = moments.eigenvalues.detach()
     gaps = values[fitted, None] - values
     shifts = torch.where(gaps == 0, 0.0, values / torch.where(gaps == 0, 1.0, gaps)).sum(dim=1) / n
-    bias = float(slope @ shifts)
+    of_normal = (moments.trace.square() + 2 * moments.squared_frobenius) / n
+    bias = float(slope @ shifts * (moments.quartic / of_normal).clamp(min=1))
     if not abs(bias) < _FLAT * alpha:
         raise UndefinedError(
             f"the standard error of alpha_req is withheld: the bias of few rows, {bias:.2g}, hides whether "

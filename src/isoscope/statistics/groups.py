@@ -22,6 +22,8 @@ from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import unit_rows
 
 _COMPARED = 64  # groups looked at for one amid the others
+_ULPS = 8.0  # of a coordinate: what the arithmetic that made it has moved it by
+_HALF = 2**-11  # spacing of numbers in half precision, whose arithmetic is wider: they are only stored in it
 _SHOWS = 1e-12  # a rest of a mean above this share of the spread about it changes distances to the mean
 
 
@@ -196,15 +198,16 @@ class GroupMoments(_Groups):
     def _decomposed(self) -> tuple[Tensor, Tensor, Tensor]:
         """U, s and V of the means about their mean over groups, each counting once; no s is rounding.
 
-        Along a unit vector v, storing the vectors has moved a mean by √(Σ_j v_j² e_j²) by root mean square,
-        with e_j² = spacing²/12 times the mean square of coordinate j. The longest of K × d such moves is
-        √K + √d times that (Davidson, Szarek 2001). The arithmetic adds max(K, d) · 2^−52 of the longest s.
+        Along a unit vector v, rounding of the vectors has moved a mean by √(Σ_j v_j² e_j²) by root mean
+        square, with e_j the root mean square of coordinate j times that of a few roundings. The longest of
+        K × d such moves is √K + √d times that (Davidson, Szarek 2001). The arithmetic here adds
+        max(K, d) · 2^−52 of the longest s.
         """
         present = (self.counts > 0)[:, None]
         steps = torch.where(present, self.about[1], 0.0)
         centred = torch.where(present, steps - steps.sum(dim=0) / present.sum(), 0.0)
         U, s, V = torch.linalg.svd(centred.detach(), full_matrices=False)
-        noise = (V.square() @ self._stored_to.square()).sqrt() * sum(
+        noise = (V.square() @ self._rounded_by.square()).sqrt() * sum(
             math.sqrt(side) for side in centred.shape
         )
         kept = s > (noise + max(centred.shape) * 2**-52 * s[0])
@@ -212,12 +215,13 @@ class GroupMoments(_Groups):
         return U[:, :rank], s[:rank], V[:rank]
 
     @property
-    def _stored_to(self) -> Tensor:
-        """(d,) how far storing the vectors has moved each coordinate, by root mean square."""
+    def _rounded_by(self) -> Tensor:
+        """(d,) how far rounding of the vectors has moved each coordinate, by root mean square."""
         present = self.counts > 0
         n_rows = self.counts[present, None]
         squares = self.means[present].square() + self.within[present, None] / n_rows / self.n_dims
-        return (self.spacing * squares.mean(dim=0).sqrt() / math.sqrt(12)).detach()
+        ulps = self.spacing if self.spacing > _HALF else _ULPS * self.spacing
+        return (ulps * squares.mean(dim=0).sqrt() / math.sqrt(12)).detach()
 
     @property
     def axes(self) -> Tensor:
