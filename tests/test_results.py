@@ -34,7 +34,7 @@ LABELS = np.array([HOSTILE, "b", "c"])[np.arange(60) % 3]
 SPACE = np.random.default_rng(0).normal(size=(60, 6)) + np.eye(3, 6)[np.arange(60) % 3] * 3
 # public dataclasses that are something else: rows of a result, inputs, statistics
 NO_RESULTS = {
-    "Change", "ClusterDistances", "Correspondence", "CrossMoments", "DimensionAtScale", "DirectionPart",
+    "Assumption", "Change", "ClusterDistances", "Correspondence", "CrossMoments", "DimensionAtScale", "DirectionPart",
     "Directions", "Gain", "Gate", "GateResult", "GroupDirections", "GroupMoments", "InputModel",
     "KernelAlignment", "LabelPart", "Labels", "LanguageModel", "Metric", "Moments", "MovedLabel", "MovedRow",
     "Neighbors", "Outcome", "Reading", "Separation", "SliceChange", "SliceOverlap", "Space", "TaskAdvice",
@@ -108,6 +108,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ClassCollapse": lambda: iso.metrics.class_collapse(SPACE, LABELS),
     "ClusterAdjustedSimilarities": lambda: iso.metrics.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
     "Clustering": lambda: iso.kmeans(SPACE, 3),
+    "CollapsePrediction": lambda: iso.predict_collapse(SPACE, LABELS),
     "Comparison": lambda: iso.compare(SPACE, SPACE[:, ::-1] ** 3, labels=LABELS, progress=False),
     "Audit": lambda: iso.audit(iso.Space(SPACE, texts=[HOSTILE] * 60, name=HOSTILE), progress=False),
     "Compression": lambda: iso.compress(

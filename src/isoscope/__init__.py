@@ -128,6 +128,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "training": (
         "contrast",
         "finetune",
+        "predict_collapse",
         "trade_off",
         "train_embeddings",
     ),

@@ -90,5 +90,6 @@ from isoscope.tracking import GeometryTracker as GeometryTracker
 from isoscope.tracking import Trajectory as Trajectory
 from isoscope.training import contrast as contrast
 from isoscope.training import finetune as finetune
+from isoscope.training import predict_collapse as predict_collapse
 from isoscope.training import trade_off as trade_off
 from isoscope.training import train_embeddings as train_embeddings

@@ -5,6 +5,7 @@ finetune(model, texts, y)   train a model to classify texts, with a penalty on i
 contrast(model, pairs)      train a sentence encoder on pairs of texts -> Contrasted
 train_masked_lm(texts)      train a small BERT with random weights -> MaskedLM
 trade_off(X, y)             optimise vectors for isotropy and clusters at once -> TradeOff
+predict_collapse(X, y)      predict where training takes IsoScore, without training -> CollapsePrediction
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from isoscope.tracking import (
     geometry_evaluator,
     lightning_callback,
 )
+from isoscope.training.collapse import Assumption, CollapsePrediction, predict_collapse
 from isoscope.training.contrast import Contrasted, contrast
 from isoscope.training.embeddings import train_embeddings
 from isoscope.training.finetune import FineTuned, finetune
@@ -25,6 +27,8 @@ from isoscope.training.masked import MaskedLM, train_masked_lm
 from isoscope.training.trade_off import TradeOff, TradeOffPoint, trade_off
 
 __all__ = [
+    "Assumption",
+    "CollapsePrediction",
     "Contrasted",
     "Correlation",
     "FineTuned",
@@ -38,6 +42,7 @@ __all__ = [
     "geometry_callback",
     "geometry_evaluator",
     "lightning_callback",
+    "predict_collapse",
     "some_examples",
     "trade_off",
     "train_embeddings",

@@ -39,8 +39,8 @@ class Problem:
     label_names: tuple[Any, ...]
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, *, pairs: Any = None) -> Problem:
-        """Check vectors, labels and pairs, and return the problem."""
+    def of(cls, X: Any, y: Any = None, *, pairs: Any = None, name: str = "y") -> Problem:
+        """Check vectors, labels (the argument `name`) and pairs, and return the problem."""
         matrix = as_matrix(X).detach()
         if matrix.shape[0] < 2 or matrix.shape[1] < 2:
             raise ShapeError(
@@ -52,16 +52,16 @@ class Problem:
         labels = known_rows(X, y, "labels") if isinstance(X, Space) else y
         if labels is None:
             raise InputError(
-                "is missing", argument="y", hint="pass one label, or set of labels, for each item"
+                "is missing", argument=name, hint="pass one label, or set of labels, for each item"
             )
-        indicator, names = _indicator(labels)
+        indicator, names = _indicator(labels, name)
         if rows is not None and len(labels) != n_items:
             raise ShapeError(
                 f"has {len(labels)} entries for {n_items} pairs",
-                argument="y",
+                argument=name,
                 wanted="one label for each pair",
             )
-        clusters = as_clusters(labels, n=n_items, name="y")
+        clusters = as_clusters(labels, n=n_items, name=name)
         if indicator is not None:
             indicator = indicator.to(table)
         clusters = Labels(_recordable(clusters.codes.to(table.device)), clusters.names)
@@ -129,7 +129,7 @@ def _as_pairs(pairs: Any, n: int) -> Tensor:
     return _recordable(rows.long())
 
 
-def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
+def _indicator(labels: Any, name: str) -> tuple[Tensor | None, tuple[Any, ...]]:
     """Return the (m, L) indicator and the L labels where items have sets of labels; else None and ()."""
     if isinstance(labels, Labels):
         return None, ()
@@ -148,7 +148,7 @@ def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
     if missing:
         raise LabelError(
             f"is missing for {len(missing)} items, item {missing[0]} first",
-            argument="y",
+            argument=name,
             hint="drop those items",
         )
     if is_indicator(rows):
@@ -156,7 +156,7 @@ def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
     sets = [{str(label) for label in ([row] if isinstance(row, str) else row)} for row in rows]
     names = tuple(sorted(set().union(*sets)))
     if not names:
-        raise LabelError("has only empty sets", argument="y", wanted="sets of labels")
+        raise LabelError("has only empty sets", argument=name, wanted="sets of labels")
     place = {name: column for column, name in enumerate(names)}
     indicator = torch.zeros(len(sets), len(names), dtype=torch.float64)
     for item, own in enumerate(sets):
