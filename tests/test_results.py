@@ -34,11 +34,12 @@ LABELS = np.array([HOSTILE, "b", "c"])[np.arange(60) % 3]
 SPACE = np.random.default_rng(0).normal(size=(60, 6)) + np.eye(3, 6)[np.arange(60) % 3] * 3
 # public dataclasses that are something else: rows of a result, inputs, statistics
 NO_RESULTS = {
-    "Assumption", "Change", "ClusterDistances", "Correspondence", "CrossMoments", "DimensionAtScale", "DirectionPart",
-    "Directions", "Gain", "Gate", "GateResult", "GroupDirections", "GroupMoments", "InputModel",
-    "KernelAlignment", "LabelPart", "Labels", "LanguageModel", "Metric", "Moments", "MovedLabel", "MovedRow",
-    "Neighbors", "Outcome", "Reading", "Separation", "SliceChange", "SliceOverlap", "Space", "TaskAdvice",
-    "Compressed", "Guarantee", "TokenRows", "TokenStates", "TradeOffPoint",
+    "Assumption", "Change", "ClusterDistances", "Compressed", "Correspondence", "CrossMoments",
+    "DimensionAtScale", "DirectionPart", "Directions", "Gain", "Gate", "GateResult", "GroupDirections",
+    "GroupMoments", "Guarantee", "InputModel", "KernelAlignment", "LabelPart", "Labels",
+    "LanguageModel", "Metric", "Moments", "MovedLabel", "MovedRow", "Neighbors", "Outcome", "Reading",
+    "Separation", "SliceChange", "SliceOverlap", "Space", "TaskAdvice", "TokenRows", "TokenStates",
+    "TradeOffPoint",
 }  # fmt: skip
 
 
