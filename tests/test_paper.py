@@ -56,6 +56,47 @@ def test_computed_values_are_what_the_code_computes(values: ModuleType) -> None:
     assert max(seen["largest_gap"], kept["frontier"]["largest_gap"]) < 1e-12
 
 
+def test_the_law_holds_in_the_spaces_of_the_paper(values: ModuleType) -> None:
+    kept = json.loads((PAPER / "computed.json").read_text(encoding="utf-8"))
+    for found in (values.law.law(n_spaces=4, n_first=50), kept["law"]):
+        assert found["largest_difference"] < 1e-10
+        assert found["n_first_right"] == found["n_first"]
+        for row in found["unbalanced"]:
+            assert abs(row["trained"] - row["with_bias"]) < 0.02 * row["with_bias"]
+            assert abs(row["trained_without_bias"] - row["without_bias"]) < 0.03 * row["without_bias"]
+    for found in (values.law.silhouettes(n_spaces=100), kept["silhouettes"]):
+        assert found["below"] == 0
+        assert found["largest_gap"] < 1e-12
+
+
+def test_a_space_under_the_bound_of_its_silhouettes_would_be_counted(
+    values: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values.law, "least_between", lambda least, sizes: 0.9)
+    assert values.law.silhouettes(n_spaces=100)["below"] > 0
+
+
+def test_runs_of_the_experiment_are_counted_by_what_was_said_before(
+    values: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one = {"space": "a", "fails": [], "start": 0.5, "sign": 1, "predicted": 0.7}
+    conditions = [
+        {**one, "seen": [0.69, 0.4], "silhouette": [0.8, 0.9]},  # right and near, and wrong and far
+        {**one, "seen": [0.9], "silhouette": [0.2]},  # right, and not collapsed
+        {**one, "fails": ["vectors can move"], "seen": [0.1], "silhouette": [0.9]},
+        {**one, "fails": ["one label a vector"], "seen": [0.1], "silhouette": [0.9]},
+    ]
+    monkeypatch.setattr(values, "ROOT", tmp_path)
+    assert values.collapse() is None
+    file = tmp_path / "docs/reproduction/collapse.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"conditions": conditions}), encoding="utf-8")
+    found = values.collapse()
+    assert (found["n_runs"], found["n_held"], found["n_collapsed"]) == (4, 3, 2)
+    assert found["right"] == found["rising"] == pytest.approx(2 / 3)
+    assert found["near"] == 0.5
+
+
 def test_a_space_above_the_frontier_would_be_counted(
     values: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Write the paper from text.md: every number of it is a value that a command computed or recorded.
 
 python docs/paper/write.py            paper.md and paper.tex (the latter needs pandoc)
-python docs/paper/write.py --compute  compute computed.json again first (half a minute)
+python docs/paper/write.py --compute  compute computed.json again first (two minutes)
 python docs/paper/write.py --check    exit with 1 if paper.md is not what this would write
 """
 
