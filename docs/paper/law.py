@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from sklearn.metrics import silhouette_samples
@@ -14,7 +15,7 @@ from isoscope.metrics.collapse_law import collapse_value
 Values = dict[str, Any]
 
 
-def law(n_spaces: int = 40, n_first: int = 2000, seed: int = 0) -> Values:
+def law(n_spaces: int = 40, n_first: int = 2000, n_seeds: int = 5, seed: int = 0) -> Values:
     """Return how far tiny trained spaces are from the law, and how often the first motion has its sign."""
     rng = np.random.default_rng(seed)
     differences = []
@@ -30,7 +31,9 @@ def law(n_spaces: int = 40, n_first: int = 2000, seed: int = 0) -> Values:
         "largest_difference": max(differences),
         "n_first": n_first,
         "n_first_right": sum(right),
-        "unbalanced": [unbalanced(counts) for counts in ([6, 6, 6, 6], [10, 5, 5, 5], [30, 3, 3, 3])],
+        "unbalanced": [
+            unbalanced(counts, n_seeds) for counts in ([6, 6, 6, 6], [10, 5, 5, 5], [30, 3, 3, 3])
+        ],
         "pentagon": score(trained([1] * 5, 2, decay=1e-3)),
     }
 
@@ -60,7 +63,7 @@ def score(X: np.ndarray) -> float:
     return float((np.trace(S) ** 2 / (S**2).sum() - 1) / (len(S) - 1))
 
 
-def unbalanced(counts: list[int], d: int = 8) -> Values:
+def unbalanced(counts: list[int], n_seeds: int, d: int = 8) -> Values:
     """Return the three values of labels of these sizes, and where a small decay takes them."""
     p = np.array(counts) / sum(counts)
     roots = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).clip(0) ** 0.5
@@ -72,8 +75,29 @@ def unbalanced(counts: list[int], d: int = 8) -> Values:
         "with_bias": float((roots.sum() ** 2 / (roots**2).sum() - 1) / (d - 1)),
         "without_bias": score(np.pad(U * S**0.5, ((0, 0), (0, d - len(counts))))),
         "trained": score(trained(counts, d, decay=1e-6)),
+        "adam": [
+            float(np.mean(scores))
+            for scores in zip(*(adam(counts, d, seed) for seed in range(n_seeds)), strict=True)
+        ],
         "trained_without_bias": score(trained(counts, d, decay=1e-6, has_bias=False)),
     }
+
+
+def adam(counts: list[int], d: int, seed: int, steps: tuple[int, int] = (100, 5000)) -> list[float]:
+    """Return IsoScore after these updates of Adam at 0.01, without decay, from short normal vectors."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    X, W = (torch.randn(n, d, generator=generator, dtype=torch.float64) for n in (len(labels), len(counts)))
+    values = [0.01 * X, 0.1 * W, torch.zeros(len(counts), dtype=torch.float64)]
+    X, W, b = (value.requires_grad_() for value in values)
+    optimizer, scores = torch.optim.Adam(values, lr=0.01), []
+    for step in range(1, max(steps) + 1):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(X @ W.T + b, labels).backward()
+        optimizer.step()
+        if step in steps:
+            scores.append(score(X.detach().numpy()))
+    return scores
 
 
 def first_motion_is_right(rng: np.random.Generator) -> bool:

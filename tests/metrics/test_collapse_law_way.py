@@ -62,6 +62,8 @@ def test_the_first_motion_of_balanced_labels_is_along_b(seed: int) -> None:
     time = 1e-4
     moved, _ = Free(one_hot([m] * K), d).flow(X, np.zeros((K, d)), time)
     growth = np.cov(moved.T, bias=True) - S
+    outward = np.repeat(X.reshape(K, m, d).mean(axis=1) - X.mean(axis=0), m, axis=0)
+    assert (moved - X) / time**2 * 2 * n * K == pytest.approx(outward, abs=0.02 * np.abs(outward).max())
     assert growth / time**2 * n * K == pytest.approx(B, abs=0.02 * np.abs(B).max())
     rises = (S * B).sum() / np.trace(B) < (S**2).sum() / np.trace(S)
     assert (score(moved) > score(X)) == rises == (isoscore_derivative(*map(torch.tensor, (S, B))) > 0)

@@ -63,7 +63,7 @@ def test_no_space_has_less_between_its_labels() -> None:
     for _ in range(800):
         X, labels, sizes = random_labels(rng)
         least = silhouette_samples(X, labels).min()
-        if least > 0.3:
+        if least >= 0 and (least > 0.3 or sizes.max() < 4):
             seen += 1
             assert share(X, labels) >= least_share(least, sizes) - 1e-12
     assert seen > 100

@@ -18,7 +18,8 @@ def collapse_value(counts: Sequence[float] | Tensor, n_dims: int) -> float:
 
     where p_k is the share of rows with label k. Balanced labels have PR = K − 1, so (K − 2)/(d − 1); two
     labels have 0 in any proportions. A regular simplex has room for K ≤ d + 1 labels; for more, the value is
-    that of labels spread evenly, at most 1. Range [0, 1]. Paper: Papyan, Han, Donoho 2020 for the simplex.
+    that of labels spread evenly, at most 1. That labels of different size, or more than d + 1, end so is an
+    assumption (docs/collapse-law.md). Range [0, 1]. Paper: Papyan, Han, Donoho 2020 for the simplex.
 
     Args:
         counts: the number of rows, or the share, of each label.
