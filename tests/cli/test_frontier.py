@@ -35,7 +35,25 @@ def test_json_is_what_the_functions_say(folder):
     assert found["plain"] == iso.frontier_position(X, labels).to_dict()
     assert found["debiased"] == iso.frontier_position(X, labels, debias=True).to_dict()
     assert found["attribution"] == iso.metrics.attribute_anisotropy(X, labels).to_dict()
+    assert found["collapse"] == iso.predict_collapse(X, labels).to_dict()
     assert found["runs"] == {}
+
+
+def test_where_training_leads(folder):
+    X, labels = np.load("vectors.npy"), iso.io.read_labels("labels.txt")
+    for rate in (0.1, 1e-6):
+        predicted = iso.predict_collapse(X, labels, learning_rate=rate)
+        shown = " ".join(invoke("-l", "labels.txt", "--learning-rate", str(rate)).split())
+        assert f"trained with a linear classifier, {predicted.opening}" in shown
+        assert ("not as the law assumes: vectors can move (the optimiser reaches" in shown) == (rate < 1e-3)
+
+
+def test_many_labels_are_not_predicted(folder, monkeypatch):
+    from isoscope.training import frontier as module
+
+    monkeypatch.setattr(module, "_MOST_LABELS", 2)
+    assert json.loads(invoke("-l", "labels.txt", "--json"))["collapse"] is None
+    assert "linear classifier" not in invoke("-l", "labels.txt")
 
 
 def test_the_table(folder):

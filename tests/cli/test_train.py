@@ -51,7 +51,39 @@ def test_table(folder: Path) -> None:
 
 def test_json_equals_the_function(folder: Path) -> None:
     run = iso.train_embeddings(np.load("vectors.npy"), np.repeat(["a", "b", "c"], 20), steps=4, seeds=2)
-    assert train() == json.loads(json.dumps(run.to_dict()))
+    predicted = iso.predict_collapse(np.load("vectors.npy"), np.repeat(["a", "b", "c"], 20), steps=4)
+    both = run.to_dict() | {"predicted": predicted.to_dict()}
+    assert train() == json.loads(json.dumps(both))
+
+
+def test_the_prediction_is_beside_what_came(folder: Path) -> None:
+    options = [*QUICK, "--learning-rate", "0.5"]
+    shown = runner.invoke(app, ["train", "vectors.npy", "-l", "labels.txt", *options]).output
+    found = train("--learning-rate", "0.5")
+    expected, came = found["predicted"]["end"], found["columns"]["isoscore"]["end"]
+    assert found["predicted"]["learning_rate"] == 0.5
+    assert shown.startswith("prediction: IsoScore ")
+    assert f"IsoScore at the end: predicted {expected:.4f}, came to {came:.4f}" in shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--hidden", "4"),
+        ("--no-bias",),
+        ("--objective", "triplet"),
+        ("--optimizer", "rmsprop"),
+        ("--pairs", "pairs.npy"),
+    ],
+)
+def test_what_the_law_does_not_cover_is_not_predicted(folder: Path, options: tuple[str, ...]) -> None:
+    labels = "pair_labels.txt" if "--pairs" in options else "labels.txt"
+    assert "predicted" not in train(*options, labels=labels)
+
+
+def test_sets_of_labels_are_predicted_with_a_caution(folder: Path) -> None:
+    command = ["train", "vectors.npy", "-l", "sets.txt", "--multi-label", ",", *QUICK]
+    assert "not as the law assumes: one label a vector" in runner.invoke(app, command).output
 
 
 def test_a_run_is_written(folder: Path) -> None:

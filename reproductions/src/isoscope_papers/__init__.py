@@ -1,4 +1,4 @@
-"""Reproductions of four papers on the geometry of embedding spaces, and two studies of our own.
+"""Reproductions of four papers on the geometry of embedding spaces, and three studies of our own.
 
 claims/  catalogue      the claims of the papers, with our findings
 verdict                 the five verdicts, and how they are decided
@@ -15,4 +15,5 @@ manifolds               Cai, Huang, Bian and Church 2021
 istar                   Rudman and Eickhoff 2024
 corrections             should I whiten?
 layers                  every layer of four models
+collapse                where a classifier takes IsoScore, predicted before training
 """

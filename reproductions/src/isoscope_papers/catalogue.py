@@ -22,6 +22,7 @@ PAPERS = {
     "manifolds": "Cai, Huang, Bian and Church 2021, Isotropy in the Contextual Embedding Space",
     "contrastive": "Xiao, Long and Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
     "layers": "Every layer of four models: our own study",
+    "collapse": "The collapse law: our own study",
 }
 OURS = "ours"
 

@@ -17,7 +17,10 @@ from isoscope_papers.rows import Row
 from isoscope_papers.runs import read_all
 from isoscope_papers.verdict import Finding, Verdict
 
-STUDIES = ("classifiers", "theory", "contrastive", "dynamics", "manifolds", "istar", "corrections", "layers")
+STUDIES = (
+    "classifiers", "theory", "contrastive", "dynamics", "manifolds", "istar", "corrections", "layers",
+    "collapse",
+)  # fmt: skip
 
 
 class Setup(Protocol):

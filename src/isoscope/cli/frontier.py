@@ -9,7 +9,7 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions, notes_of
-from isoscope.cli.options import File, Json, Labels, Seed, written_file
+from isoscope.cli.options import File, Json, Labels, LearningRate, Seed, written_file
 from isoscope.errors import InputError, Setting
 
 
@@ -38,6 +38,7 @@ def frontier(
     top: Annotated[
         int, typer.Option("--top", help="How many labels, and how many directions, to list.", metavar="N")
     ] = 5,
+    learning_rate: LearningRate = 1e-3,
     source: InputOptions,
     seed: Seed = 0,
     json: Json = False,
@@ -46,7 +47,8 @@ def frontier(
 
     The share of the variance that lies between labels sets an exact ceiling on IsoScore: clusters that are
     far apart make a space less isotropic. The output gives the score and the ceiling, each as measured and
-    without small-sample bias. It then lists the labels and directions that make the vectors less isotropic.
+    without small-sample bias. It then lists the labels and directions that make the vectors less isotropic,
+    and predicts where training with a linear classifier (1,000 updates of Adam) would take the score.
 
     **Examples**
 
@@ -73,7 +75,9 @@ def frontier(
 
     opened = source.open(file, labels=labels)
     runs = read_runs(run or ())
-    result = find(opened.load(), clusters=clusters, runs=runs, top=top, seed=seed)
+    result = find(
+        opened.load(), clusters=clusters, runs=runs, top=top, seed=seed, learning_rate=learning_rate
+    )
     lines = notes_of(opened)
     if output is not None:
         result.figure(output)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +25,11 @@ from isoscope.cli.options import (
     parse_numbers,
     parse_seeds,
 )
+from isoscope.terminal import say
+
+if TYPE_CHECKING:
+    from isoscope.training import CollapsePrediction
+    from isoscope.training.recorder import Row
 
 
 def train(
@@ -117,7 +123,9 @@ def train(
     With --model, the vectors are those the model makes of the texts in FILE. Metrics are isoscore and
     silhouette, unless --metrics names others.
 
-    The experiment of Mickus, Grönroos and Attieh 2024: full batch, Adam; clusters form, isotropy goes.
+    The experiment of Mickus, Grönroos and Attieh 2024: full batch, Adam; clusters form, and isotropy goes to
+    a value that depends on the number of labels. Where the classifier is linear, items are rows and the
+    optimizer is adam, adamw or sgd, IsoScore at the end is predicted before training.
 
     **Examples**
 
@@ -136,7 +144,8 @@ def train(
     A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l labels.txt --hidden 256`
     """
     from isoscope.io.pair_files import read_row_pairs
-    from isoscope.training import train_embeddings
+    from isoscope.training import predict_collapse, train_embeddings
+    from isoscope.training.rigid_labels import OPTIMIZERS
 
     check_resume(resume=resume, output=output)
     names = metrics.chosen() or ("isoscore", "silhouette")
@@ -145,9 +154,16 @@ def train(
     given = None if pairs is None else _pair_labels(labels)
     space = opened.load()
     known = space.labels if pairs is None else given
+    if multi_label is not None:
+        known = _sets(known, multi_label)
+    predicted: CollapsePrediction | None = None
+    is_linear = objective == "classifier" and hidden is None
+    if is_linear and bias and pairs is None and optimizer in OPTIMIZERS:
+        predicted = predict_collapse(
+            space, known, learning_rate=learning_rate, steps=steps, optimizer=optimizer
+        )
     trajectory = train_embeddings(
-        space,
-        known if multi_label is None else _sets(known, multi_label),
+        space, known,
         pairs=None if pairs is None else read_row_pairs(pairs),
         steps=steps, seeds=parse_seeds(seeds), every=every, metrics=names,
         bias=bias, hidden=() if hidden is None else parse_numbers("hidden", hidden),
@@ -155,8 +171,11 @@ def train(
         optimizer=optimizer, learning_rate=learning_rate, sample_above=sample_above,
         silhouette_tolerance=silhouette_tolerance, patience=patience,
         target_accuracy=target_accuracy, run=output, resume=resume, log=log,
+        callback=None if json or predicted is None else _said_first(predicted),
     )  # fmt: skip
     lines = notes_of(opened)
+    if not json and predicted is not None and "isoscore" in trajectory.metrics:
+        lines += ["", predicted.beside(trajectory.ends()["isoscore"]["end"])]
     if output is not None:
         pair = trajectory.main_pair
         figure = ""
@@ -164,7 +183,20 @@ def train(
             draw = partial(trajectory.figure, first=pair[0], second=pair[1])
             figure = drawn(draw, output / "figure.png")
         lines += [] if json else ["", f"wrote {output / 'trajectory.parquet'}{figure}"]
-    present(trajectory, lines, json=json)
+    more = {} if predicted is None else {"predicted": predicted.to_dict()}
+    present(trajectory, lines, json=json, more=more)
+
+
+def _said_first(predicted: CollapsePrediction) -> Callable[[Row], None]:
+    """Return a callback that prints the prediction once, when training has begun."""
+    lines = [f"prediction: {predicted.opening}", predicted.caution]
+
+    def print_once(_: Row) -> None:
+        for line in filter(None, lines):
+            say(line)
+        lines.clear()
+
+    return print_once
 
 
 def _pair_labels(labels: str) -> Any:

@@ -97,6 +97,16 @@ class CollapsePrediction(Result):
             f"of collapsed labels {self.collapse_value:.4f}"
         )
 
+    @property
+    def caution(self) -> str:
+        """The assumptions that fail, in one line; empty where all hold."""
+        failing = [f"{one.name} ({one.reason})" for one in self.assumptions if not one.holds]
+        return f"not as the law assumes: {'; '.join(failing)}" if failing else ""
+
+    def beside(self, end: float) -> str:
+        """Return the predicted IsoScore beside the one that training came to, in one line."""
+        return f"IsoScore at the end: predicted {self.end:.4f}, came to {end:.4f}"
+
     def grids(self) -> Iterable[Grid]:
         """Return the predicted numbers, and the assumptions."""
         numbers = [
@@ -170,7 +180,7 @@ def predict_collapse(
         n=problem.n_items, n_dims=moments.n_dims, n_labels=len(problem.label_names),
         n_sets=problem.clusters.n_labels, multi_label=problem.indicator is not None,
         isoscore=start, collapse_value=_collapse_value(problem, moments.n_dims),
-        first_step=_first_motion(problem, moments), end=end, end_sd=sd, between_share=share,
+        first_step=_first_motion(groups, moments.scatter, bodies), end=end, end_sd=sd, between_share=share,
         end_between_share=float(shares.mean()), sign=int(math.copysign(1, end - start)) if is_resolved else 0,
         reach=reach, assumptions=assumptions, holds=all(one.holds for one in assumptions),
         learning_rate=learning_rate, steps=steps, optimizer=optimizer,
@@ -199,21 +209,17 @@ def _after(moments: Moments, groups: GroupMoments, D: Tensor, factor: float) -> 
     return torch.stack(scores), torch.stack(shares)
 
 
-def _first_motion(problem: Problem, moments: Moments) -> float:
+def _first_motion(groups: GroupMoments, scatter: Tensor, bodies: RigidLabels) -> float:
     """Return the derivative of IsoScore as rows begin to move: by (Y − P)·Ẇ, with Ẇ = (Y − P)ᵀX/n."""
-    X = problem.table.double() - moments.mean
-    if problem.indicator is None:
-        Y = torch.nn.functional.one_hot(problem.clusters.codes, len(problem.label_names)).double()
-        residuals = Y - 1 / Y.shape[1]
-    else:
-        residuals = problem.indicator.double() - 0.5
-    motion = residuals @ (residuals.T @ problem.table.double())
-    motion = motion - motion.mean(dim=0)
-    length = motion.square().sum().sqrt()
+    residuals = bodies.targets.double() - (0.5 if bodies.has_sets else 1 / bodies.targets.shape[1])
+    weighted = residuals * groups.counts[:, None]
+    motion = residuals @ (weighted.T @ groups.means)  # rows with the same labels move alike
+    motion = motion - groups.counts @ motion / groups.counts.sum()
+    length = (groups.counts @ motion.square()).sum().sqrt()
     if not length > 0:
         return 0.0
-    moved = X.T @ motion * (moments.trace.sqrt() / length)
-    return isoscore_derivative(moments.scatter, moved + moved.T)
+    moved = (groups.offsets * groups.counts[:, None]).T @ motion * (scatter.trace().sqrt() / length)
+    return isoscore_derivative(scatter, moved + moved.T)
 
 
 def _reach(groups: GroupMoments, learning_rate: float, steps: int, optimizer: str) -> float:

@@ -19,8 +19,10 @@ from isoscope.results import Result
 from isoscope.space import Space
 from isoscope.tables import Cell, Grid
 from isoscope.tracking.trajectory import Trajectory
+from isoscope.training.collapse import CollapsePrediction, predict_collapse
 from isoscope.training.frontier_figure import checked_run, plot_against_frontier
 
+_MOST_LABELS = 200  # for which training is predicted within seconds
 _VISIBLE = 5e-5  # the smallest difference of IsoScore that four digits show
 
 
@@ -32,6 +34,7 @@ class Frontier(Result):
         plain: the position as measured.
         debiased: the position with the bias of small samples removed; None where that is undefined.
         attribution: the contribution of each label and each direction to the anisotropy.
+        collapse: where training with a classifier is predicted to take IsoScore; None for many labels.
         runs: training runs to compare with, by name.
         notes: the reason where there is no debiased position.
         top: number of labels and of directions to list.
@@ -40,6 +43,7 @@ class Frontier(Result):
     plain: FrontierPosition
     debiased: FrontierPosition | None
     attribution: Attribution
+    collapse: CollapsePrediction | None = None
     runs: Mapping[str, Trajectory] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     top: int = 5
@@ -50,6 +54,7 @@ class Frontier(Result):
             "plain": self.plain.to_dict(),
             "debiased": None if self.debiased is None else self.debiased.to_dict(),
             "attribution": self.attribution.to_dict(),
+            "collapse": None if self.collapse is None else self.collapse.to_dict(),
             "runs": {name: ends(run) for name, run in self.runs.items()},
         }
 
@@ -70,6 +75,8 @@ class Frontier(Result):
     def lines(self) -> list[str]:
         """Return the meaning of the numbers, the runs and the notes."""
         lines = [_meaning(self.debiased or self.plain), *self.attribution.lines()]
+        if self.collapse is not None:
+            lines += [f"trained with a linear classifier, {self.collapse.opening}", self.collapse.caution]
         for name, run in self.runs.items():
             start, end = ends(run).values()
             lines.append(
@@ -77,7 +84,7 @@ class Frontier(Result):
                 f"{start['isoscore']:.3f} → {end['isoscore']:.3f}, under a ceiling of "
                 f"{start['ceiling']:.3f} → {end['ceiling']:.3f}"
             )
-        return [*lines, *(f"note: {note}" for note in self.notes)]
+        return [*filter(None, lines), *(f"note: {note}" for note in self.notes)]
 
     def _positions(self) -> Grid:
         """Return the table of the plain position, with the debiased values beside it."""
@@ -104,12 +111,14 @@ def frontier(
     runs: Mapping[str, Trajectory] | None = None,
     top: int = 5,
     seed: int = 0,
+    learning_rate: float = 1e-3,
 ) -> Frontier:
     """Compute the largest IsoScore that the labels allow, the distance to it, and its causes.
 
     The share of the variance that lies between labels sets an exact ceiling on IsoScore. Share, IsoScore
     and ceiling are reported as measured and with the bias of small samples removed, followed by the labels
-    and directions that contribute most to the anisotropy.
+    and directions that contribute most to the anisotropy, and by where training with a linear classifier is
+    predicted to take IsoScore (`predict_collapse`), for at most 200 labels.
 
     Args:
         X: a labelled Space, or (n, d) vectors in any array.
@@ -119,6 +128,7 @@ def frontier(
         runs: training runs that recorded isoscore and between_share, by name (`read_runs`).
         top: number of labels and of directions to list.
         seed: seed of k-means.
+        learning_rate: of the training that is predicted: 1,000 updates of Adam.
 
     >>> result = frontier([[3.0, 0.1], [3.0, -0.1], [-3.0, 0.1], [-3.0, -0.1]], ["a", "a", "b", "b"])
     >>> round(result.plain.between_share, 3), round(result.plain.ceiling, 3)
@@ -139,7 +149,10 @@ def frontier(
         fair = frontier_position(space, coded, debias=True)
     except UndefinedError as error:
         notes = (error.problem,)
-    return Frontier(plain, fair, attribute_anisotropy(space, coded), dict(runs or {}), notes, top)
+    collapse = None
+    if coded.n_labels <= _MOST_LABELS:
+        collapse = predict_collapse(space, coded, learning_rate=learning_rate)
+    return Frontier(plain, fair, attribute_anisotropy(space, coded), collapse, dict(runs or {}), notes, top)
 
 
 def read_runs(folders: Iterable[str | os.PathLike[str]]) -> dict[str, Trajectory]:

@@ -24,19 +24,24 @@ _INTRO = (
     "measured at every update (Mickus, Grönroos and Attieh 2024, with five seeds). Each cell is our figure, "
     "with the paper's in brackets: ✓ reproduced (r and ρ within 0.003, or below the bound where only a bound "
     "is published; counts equal), ✗ not, ≠ other data, vectors or protocol than the paper's, so not "
-    "comparable. Correlations are those of the curves averaged over the seeds, with the plain IsoScore."
+    "comparable. Correlations are those of the curves averaged over the seeds, with the plain IsoScore. That "
+    "IsoScore falls while clusters form is the case of few labels of a law with a sign: training goes toward "
+    "(K − 2)/(d − 1), the IsoScore of K collapsed labels in d dimensions, from above or from below (see the "
+    "page on the collapse law)."
 )
 _PARTS = {
     "main": ("Section 3: four setups", ""),
     "exception": (
         "The exception: a positive correlation",
-        "With GloVe's vectors the supersenses move with a positive r. The number of label sets, larger than "
-        "the number of dimensions, is not the reason: the same words, label sets and dimensions with the "
-        "vectors divided by their mean length turn the sign. Both metrics ignore the scale; the optimiser "
-        "does not: a vector of length 5 hardly turns in 1,000 updates of 0.001. Shorter vectors go further, "
-        "and their curve turns twice (the figure): what r comes to depends on where training stops. The "
-        "ceiling is the largest IsoScore that fully collapsed labels can have, (K − 2)/(d − 1), or 1 from "
-        "K = d + 1 on; labels that are not collapsed may lie above it, as they do at the start.",
+        "With GloVe's vectors the supersenses move with a positive r. The number of label sets, larger "
+        "than the number of dimensions, is not the reason: the same words, label sets and dimensions with "
+        "the vectors divided by their mean length turn the sign. Both metrics ignore the scale; the "
+        "optimiser does not: a vector of length 5 hardly turns in 1,000 updates of 0.001. Shorter vectors "
+        "go further, and their curve turns twice (the figure): what r comes to depends on where training "
+        "stops. With vectors short enough to move, the number of labels decides the sign (the page on the "
+        "collapse law). The ceiling is the largest IsoScore that fully collapsed labels can have, (K − "
+        "2)/(d − 1), or 1 from K = d + 1 on; labels that are not collapsed may lie above it, as they do "
+        "at the start.",
     ),
     "glue": (
         "Appendix A: GLUE",

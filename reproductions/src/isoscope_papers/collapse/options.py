@@ -9,7 +9,7 @@ and the page covers all runs in the folder.
 
 One data set, which needs no data folder: `isoscope reproduce collapse --setup digits`
 
-Two labels and all labels of Banking77: `isoscope reproduce collapse --setup banking77-2,banking77-77 --data data`
+Two labels and all: `isoscope reproduce collapse --setup banking77-2,banking77-77 --data data`
 
 Every data set, with the page: `isoscope reproduce collapse --setup all --data data -o results`
 

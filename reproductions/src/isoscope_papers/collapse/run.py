@@ -203,8 +203,8 @@ def predict(X: np.ndarray, labels: Sequence[Any], learning_rate: float) -> Predi
     one = iso.predict_collapse(X, labels, learning_rate=learning_rate, steps=STEPS)
     fails = tuple(each.name for each in one.assumptions if not each.holds)
     return Prediction(
-        one.isoscore, one.end, one.end_sd, one.end_between_share, one.collapse_value, one.first_step, one.sign,
-        one.reach, fails,
+        one.isoscore, one.end, one.end_sd, one.end_between_share, one.collapse_value, one.first_step,
+        one.sign, one.reach, fails,
     )  # fmt: skip
 
 
