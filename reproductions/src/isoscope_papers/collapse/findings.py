@@ -144,7 +144,7 @@ def _signs(claim: str, some: Sequence[Case]) -> Finding:
 
 
 def _by_labels(spaces: Sequence[Space], encoder: str) -> Iterator[Finding]:
-    ends = {}
+    ends: dict[str, list[Case]] = {}
     for name in (_FEW, _MANY):
         for one in cases([space for space in spaces if (space.setup, space.encoder) == (name, encoder)]):
             norm = one.condition.norm or one.space.mean_norm

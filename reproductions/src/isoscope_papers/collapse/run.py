@@ -187,14 +187,15 @@ def _condition(
         X, labels, steps=STEPS, seeds=seeds, every=EVERY, metrics=METRICS, learning_rate=learning_rate,
         progress=progress,
     )  # fmt: skip
-    curves = [run.curves(name) for name in METRICS]
+    scores, clusters, shares = (run.curves(name).tolist() for name in METRICS)
     assert run.tables is not None
     trained = tuple(
         Trained(
-            seed, *(tuple(map(float, curve[place])) for curve in curves), rigid_isoscore(X, table, labels)
+            seed, tuple(scores[place]), tuple(clusters[place]), tuple(shares[place]),
+            rigid_isoscore(X, table, labels),
         )
         for place, (seed, table) in enumerate(zip(run.seeds, run.tables.cpu().numpy(), strict=True))
-    )
+    )  # fmt: skip
     return Condition(norm, learning_rate, predicted, trained, round(time.perf_counter() - began, 2))
 
 
