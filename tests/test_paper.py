@@ -56,6 +56,7 @@ def test_computed_values_are_what_the_code_computes(values: ModuleType) -> None:
     assert max(seen["largest_gap"], kept["frontier"]["largest_gap"]) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_law_holds_in_the_spaces_of_the_paper(values: ModuleType) -> None:
     kept = json.loads((PAPER / "computed.json").read_text(encoding="utf-8"))
     for found in (values.law.law(n_spaces=4, n_first=50, n_seeds=1), kept["law"]):

@@ -95,6 +95,25 @@ def test_two_labels_without_a_share_have_silhouettes_up_to_1_minus_root_half() -
         assert share(X, labels) == pytest.approx(0, abs=1e-15)
 
 
+def test_on_a_line_every_positive_silhouette_bounds_the_share() -> None:
+    rng = np.random.default_rng(0)
+    seen, closest = [], np.inf
+    for _ in range(1500):
+        sizes = rng.integers(2, 8, size=2)
+        labels = np.repeat([0, 1], sizes)
+        X = (
+            rng.normal(size=(len(labels), 1)) * rng.lognormal(size=(2, 1))[labels]
+            + 3 * rng.random() * labels[:, None]
+        )
+        least = silhouette_samples(X, labels).min()
+        if least > 0:
+            u, p, rho = (1 - least) / least, sizes / sizes.sum(), share(X, labels)
+            seen.append(least)
+            closest = min(closest, rho / (1 - rho) * u * max(1, u * (2 * u - 1)) / p.prod())
+    assert closest >= 1
+    assert np.sum(np.array(seen) < 0.29) > 30  # where Theorem 2 says nothing of large labels
+
+
 def test_no_mean_of_silhouettes_bounds_the_share() -> None:
     """Two labels of one size: both means go to 1, ρ to 0 and IsoScore to 1 together."""
     d, seen = 3, []
