@@ -10,6 +10,7 @@ import torch
 import isoscope as iso
 from isoscope.arrays import as_matrix, blocks, like, scalar, working_dtype
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
+from isoscope.unchecked import known_finite
 
 ROWS = [[1.0, 2.0], [3.0, 5.0], [-1.0, 0.5]]
 
@@ -278,3 +279,14 @@ def test_ragged_lists_name_the_row() -> None:
 def test_a_result_is_no_array() -> None:
     with pytest.raises(InputError, match="`X` is of the type Measurement"):
         iso.isoscore(iso.measure(np.eye(4), metrics="isoscore"))
+
+
+def test_one_array_that_is_known_to_be_finite_is_not_looked_at_again() -> None:
+    X = torch.ones(3, 2)
+    X[1, 1] = torch.nan
+    with known_finite(X):
+        assert as_matrix(X) is X
+        with pytest.raises(NotFiniteError):
+            as_matrix(X.clone())  # another array is
+    with pytest.raises(NotFiniteError):
+        as_matrix(X)

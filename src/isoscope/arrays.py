@@ -23,7 +23,7 @@ from torch import Tensor
 from isoscope import frames
 from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
 from isoscope.list_columns import check_vectors, ragged
-from isoscope.unchecked import is_unchecked
+from isoscope.unchecked import is_known_finite, is_unchecked
 
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
 _CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: every launch costs the same, so there are few
@@ -195,7 +195,7 @@ def check_real(X: Tensor, *, name: str) -> None:
 
 def check_finite(X: Tensor, *, name: str = "X") -> None:
     """Raise NotFiniteError that names the first rows with NaN or Inf; one fast pass if there are none."""
-    if is_unchecked():
+    if is_unchecked() or is_known_finite(X):
         return
     if X.is_cuda and bool(torch.isfinite(X.detach().sum(dtype=working_dtype(X.dtype)))):
         return  # a device is waited for once

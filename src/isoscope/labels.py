@@ -71,11 +71,13 @@ class Labels:
             return self
         moved = Labels(self.codes.to(device), self.names)
         if "sizes" in vars(self):
-            vars(moved)["sizes"] = self.sizes
+            vars(moved).update(sizes=self.sizes, counts=self.counts.to(device))
         return moved
 
     def rows(self, start: int, stop: int) -> Labels:
         """Return the labels of rows start … stop−1, with all K names."""
+        if not start and stop == len(self):
+            return self
         return Labels(self.codes[start:stop], self.names)
 
     def seen(self) -> Labels:

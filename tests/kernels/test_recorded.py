@@ -49,7 +49,7 @@ def test_recorded_the_second_time_by_function_options_and_shape(recordings) -> N
 
 
 def test_the_least_used_recordings_go(recordings) -> None:
-    for n in range(1, 30):
+    for n in range(1, recorded._KEPT + 10):
         recorded.replayed(scaled, torch.ones(n), by=2.0)
     assert len(recorded._recordings) == recorded._KEPT
 

@@ -26,6 +26,7 @@ from isoscope.printable import counted, printable
 from isoscope.progress import Bar
 from isoscope.statistics.decomposed import decomposing
 from isoscope.statistics.gathered import Statistics
+from isoscope.unchecked import known_finite
 
 _OF_COSINES = {"cosine", "dimensions", "contextual"}  # families of metrics that are made from cosines
 
@@ -130,7 +131,8 @@ def measure(
             shelf = statistics or run(decided, source, covariance=covariance, progress=bar.share, check=check)
         shelf.covariance, shelf.progress = covariance, bar.share
         check(shelf)
-        readings = _readings(decided, shelf, name, bar)
+        with known_finite(shelf.checked):
+            readings = _readings(decided, shelf, name, bar)
         shelf.progress = None
     about = _notes(shelf, first.labels, decided.metrics)
     notes = [*opened.notes, *source.notes, *shelf.notes, *about, *decided.left_out]

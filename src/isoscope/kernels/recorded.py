@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 MOST_NUMBERS = 2**23  # of inputs that are replayed; larger ones keep a device busy while Python launches
-_KEPT = 16  # recordings: the least recently used goes first
+_FEW_NUMBERS = 2**21  # of the inputs of one step of many: a recording holds what it computes, too
+_KEPT = 64  # recordings: the least recently used goes first
 _KEPT_BYTES = 512 * 2**20  # of their inputs
 
 _Tensors = tuple[Tensor, ...]
@@ -35,7 +36,7 @@ class Recording:
             function(*self._inputs)
         torch.cuda.current_stream(device).wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):  # others decompose meanwhile
             self._outputs = function(*self._inputs)
 
     def __call__(self, inputs: _Tensors) -> _Tensors:
@@ -70,6 +71,14 @@ def replayed(function: Callable[..., _Tensors], *inputs: Tensor, **options: Hash
         _let_go(_bytes_of(inputs))
         recording = _recordings[key] = Recording(call, inputs)
     return recording(inputs)
+
+
+def replayed_if_few(function: Callable[..., _Tensors], *inputs: Tensor, **options: Hashable) -> _Tensors:
+    """Return function(*inputs, **options): by `replayed` where the inputs are few numbers on CUDA."""
+    can_record = all(tensor.is_cuda and not tensor.requires_grad for tensor in inputs)
+    if can_record and sum(map(Tensor.numel, inputs)) <= _FEW_NUMBERS:
+        return replayed(function, *inputs, **options)
+    return function(*inputs, **options)
 
 
 def _bytes_of(inputs: _Tensors) -> int:

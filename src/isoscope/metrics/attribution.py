@@ -16,7 +16,8 @@ from isoscope.labels import Labels, as_labels
 from isoscope.printable import shortened
 from isoscope.results import Result
 from isoscope.space import known_rows
-from isoscope.statistics.groups import GroupMoments, group_sums
+from isoscope.statistics.group_sums import group_sums
+from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.strata import Strata
 from isoscope.tables import Grid, percent

@@ -49,7 +49,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     >>> calinski_harabasz_score([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1])
     32.0
     """
-    moments = X if isinstance(X, GroupMoments) else GroupMoments.of(*clustered(X, labels))
+    moments = (X if isinstance(X, GroupMoments) else GroupMoments.of(*clustered(X, labels))).at_hand
     within = moments.within.sum()
     if not within > 0:
         raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
@@ -85,9 +85,10 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     if not isinstance(X, CentroidDistances):
         matrix, clusters = clustered(X, labels)
         distances = CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
-    distances.moments.check_scale()
-    spread = distances.distance_sums / distances.moments.counts
-    means = distances.moments.about[1]
+    moments = distances.moments.at_hand
+    moments.check_scale()
+    spread = distances.distance_sums.to(moments.counts.device) / moments.counts
+    means = moments.about[1]
     worst = []
     for some in torch.arange(len(means), device=means.device).split(_CLUSTERS_AT_ONCE):
         gaps = torch.cdist(means[some], means, compute_mode="donot_use_mm_for_euclid_dist")

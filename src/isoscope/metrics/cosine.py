@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_between
+from isoscope.kernels.at_hand import at_hand
 from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tile_plan import Tile
 from isoscope.kernels.tiles import Arranged, Progress
@@ -58,7 +59,7 @@ def mean_cosine(X: Any) -> Any:
     >>> mean_cosine([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     0.333...
     """
-    directions = Directions.of(X)
+    directions = Directions.of(X).at_hand
     directions.need_pairs("mean_cosine")
     return scalar(pair_cosine(directions.count, directions.unit_sum @ directions.unit_sum))
 
@@ -68,8 +69,10 @@ def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float
     n = directions.count
     if n < 3:
         raise UndefinedError(f"the standard error of mean_cosine needs at least 3 vectors; there are {n}")
-    whole = directions.unit_sum @ directions.unit_sum
-    scores = pair_cosine(n - 1, whole - 2 * left_out.projections + 1)
+    unit_sum = directions.at_hand.unit_sum
+    whole = unit_sum @ unit_sum
+    (projections,) = at_hand(left_out.projections)
+    scores = pair_cosine(n - 1, whole - 2 * projections + 1)
     return jackknife(pair_cosine(n, whole), scores, n)[0]
 
 
@@ -88,7 +91,7 @@ def mean_norm(X: Any) -> Any:
     >>> mean_norm([[3.0, 4.0], [0.0, 0.0]])
     2.5
     """
-    directions = Directions.of(X)
+    directions = Directions.of(X).at_hand
     return scalar(directions.norm_sum / (directions.count + directions.n_zero))
 
 
@@ -108,7 +111,7 @@ def norm_variation(X: Any) -> Any:
     >>> norm_variation([[3.0, 4.0], [0.0, 0.0]])
     1.0
     """
-    directions = Directions.of(X)
+    directions = Directions.of(X).at_hand
     mean = mean_norm(directions)
     if not mean > 0:
         raise UndefinedError("norm_variation is undefined: every vector is zero")

@@ -39,7 +39,7 @@ def _of_the_mean_cosine(sentence: Callable[[float], str]) -> Callable[[float, St
     """Return what explains a value: shares of a mean cosine near 0 say little, whatever they are."""
 
     def explain(value: float, shelf: Statistics) -> str:
-        cosine = float(contributions_of(shelf.directions).sum())
+        cosine = float(contributions_of(shelf.directions.at_hand).sum())
         is_low = THRESHOLDS["common_direction"].severity(cosine) == "healthy"
         return f"{sentence(value)}, which is near 0, so this says little" if is_low else sentence(value)
 
@@ -125,7 +125,7 @@ def top_dimension_share(X: Any) -> Any:
     >>> top_dimension_share([[2.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
     1.0
     """
-    return scalar(_shares(Directions.of(X), "top_dimension_share").max().clamp(0, 1))
+    return scalar(_shares(Directions.of(X).at_hand, "top_dimension_share").max().clamp(0, 1))
 
 
 def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
@@ -144,7 +144,7 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
     1
     """
     check_between("share", share, 0, 1, wanted="a share of the mean cosine in (0, 1]", open_at="low")
-    contributions = contributions_of(Directions.of(X)).detach()
+    contributions = contributions_of(Directions.of(X).at_hand).detach()
     total = contributions.sum()
     if not total > 0:
         raise UndefinedError(

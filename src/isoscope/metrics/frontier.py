@@ -261,6 +261,7 @@ def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
 
 def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     """Return n·tr W and n·tr B."""
+    groups = groups.at_hand
     within, between = groups.within.sum(), groups.between_trace
     if n_labels_seen(groups) == 1:
         between = between * 0  # one mean differs from itself by rounding only
@@ -291,6 +292,7 @@ def share_beyond_chance(groups: GroupMoments) -> float | None:
     >>> round(float(between_share(groups)), 2), round(share_beyond_chance(groups) or 0, 2)
     (0.17, 0.01)
     """
+    groups = groups.at_hand
     if not groups.count > n_labels_seen(groups):
         return None
     fair = float(unbiased_share(groups.counts, groups.within, groups.between_trace).detach())

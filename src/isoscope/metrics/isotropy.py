@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError, check_between
+from isoscope.kernels.at_hand import at_hand
 from isoscope.kernels.precision import LEAST_SUM
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import variance
@@ -164,7 +165,7 @@ def isoscore_debiased(X: Any) -> Any:
 
 def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> tuple[float, float]:
     """Return the standard error and bias of IsoScore, plain or debiased, by the jackknife."""
-    scores = left_out_scores(moments, left_out, debias=debias)
+    scores = left_out_scores(moments, left_out.at_hand, debias=debias)
     return jackknife(_debiased(moments) if debias else _isoscore(moments), scores, moments.count)
 
 
@@ -232,7 +233,8 @@ def partition_isotropy(X: Any, *, log: bool = False) -> float:
     partition = (
         X if isinstance(X, LogPartition) else LogPartition.of(matrix := as_matrix(X), Moments.of(matrix))
     )
-    log_ratio = float(partition.log_z.min() - partition.log_z.max())
+    (log_z,) = at_hand(partition.log_z)
+    log_ratio = float(log_z.min() - log_z.max())
     return log_ratio if log else math.exp(log_ratio)
 
 
@@ -269,11 +271,12 @@ def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
 
 def _isoscore(moments: Moments) -> Tensor:
     _need_shape(moments, "isoscore")
-    return _score(moments.participation, moments.n_dims)
+    return _score(moments.at_hand.participation, moments.n_dims)
 
 
 def _debiased(moments: Moments) -> Tensor:
     _need_shape(moments, "isoscore")
+    moments = moments.at_hand
     if moments.count < 4:
         raise UndefinedError(f"the debiased isoscore needs at least 4 vectors; there are {moments.count}")
     sums = (moments.trace, moments.squared_frobenius, moments.quartic)

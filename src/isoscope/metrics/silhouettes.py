@@ -12,10 +12,13 @@ from torch import Tensor
 from isoscope.arguments import as_mebibytes, renamed
 from isoscope.arrays import as_matrix, as_spaces, like
 from isoscope.errors import InputError, ShapeError, check_choice
+from isoscope.kernels.at_hand import at_hand
+from isoscope.kernels.recorded import replayed
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import clusters
 from isoscope.space import known_rows
+from isoscope.statistics import few_points
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.fused import can_launch
 from isoscope.statistics.pairs import ClusterDistances, Separation
@@ -149,7 +152,7 @@ def silhouette_score(
     scores = silhouettes(separation)
     if average == "macro":
         scores = cluster_means(scores, separation.labels)
-    return like(scores.mean(dim=-1), X) if _is_stack(X) else float(scores.mean())
+    return like(scores.mean(dim=-1), X) if _is_stack(X) else float(at_hand(scores)[0].mean())
 
 
 @_metric(sentence=lambda value: f"{_sentence(value)}, every label counted alike")
@@ -262,29 +265,71 @@ def silhouette_error(X: Any, separation: Separation, *, seed: int = 0) -> float:
 def _influence_on_others(points: Rows, separation: Separation, chosen: Tensor) -> Tensor:
     """Σ_i w_i (d_ij − m_i)/n_k for each chosen j of cluster k: over its own cluster with (∂s/∂a, a), and
     over the points whose nearest other cluster is k with (∂s/∂b, b)."""
-    labels, a, b = separation.labels, separation.cohesion, separation.separation
-    larger = torch.maximum(a, b).clamp(min=torch.finfo(torch.float64).tiny)
-    counted = (labels.counts[labels.codes] > 1).double()
-    slope_a = counted * torch.where(a < b, -1 / larger, -b / larger**2)
-    slope_b = counted * torch.where(a < b, a / larger**2, 1 / larger)
-    codes, nearest, own = labels.codes, separation.nearest, labels.codes[chosen]
+    labels, nearest, codes = separation.labels, separation.nearest, separation.labels.codes
+    known = separation.cohesion, separation.separation, codes, nearest, labels.counts
+    if points.whole is not None and few_points.takes(points.whole):
+        return replayed(_influence_at_once, points.whole, chosen, *known)[0]
+    slopes = _slopes(separation.cohesion, separation.separation, codes, labels.counts)
     effect = torch.zeros(len(chosen), dtype=torch.float64, device=chosen.device)
     for rows, distances in AnchorRows.of(points, labels).distances(chosen):
-        if labels.n_labels <= _FEW_CLUSTERS:
-            weights = distances.new_zeros(len(distances), labels.n_labels)  # w by cluster
-            weights.scatter_(1, codes[rows, None], slope_a[rows, None])
-            weights.scatter_(1, nearest[rows, None], slope_b[rows, None])
-            effect += (weights.T @ distances).gather(0, own[None])[0]
-        else:
-            of_nearest = torch.where(nearest[rows, None] == own, slope_b[rows, None], 0.0)
-            effect += (
-                torch.where(codes[rows, None] == own, slope_a[rows, None], of_nearest)
-                .mul_(distances)
-                .sum(dim=0)
-            )
-    means = torch.zeros(labels.n_labels, dtype=torch.float64, device=chosen.device)  # Σ_i w_i m_i by cluster
+        slope_a, slope_b = (slope[rows] for slope in slopes)
+        near = nearest[rows]
+        effect += _effect(distances, slope_a, slope_b, codes[rows], near, codes[chosen], labels.n_labels)
+    return _less_means(effect, slopes, chosen, *known)
+
+
+def _influence_at_once(X: Tensor, chosen: Tensor, *known: Tensor) -> tuple[Tensor]:
+    """Return what `_influence_on_others` does; nothing waits for the device."""
+    a, b, codes, nearest, counts = known
+    slopes = _slopes(a, b, codes, counts)
+    distances = few_points.distances_to(X, chosen)
+    effect = _effect(distances, *slopes, codes, nearest, codes[chosen], len(counts))
+    return (_less_means(effect, slopes, chosen, *known),)
+
+
+def _slopes(a: Tensor, b: Tensor, codes: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ∂s/∂a and ∂s/∂b of every point."""
+    larger = torch.maximum(a, b).clamp(min=torch.finfo(torch.float64).tiny)
+    counted = (counts[codes] > 1).double()
+    slope_a = counted * torch.where(a < b, -1 / larger, -b / larger**2)
+    return slope_a, counted * torch.where(a < b, a / larger**2, 1 / larger)
+
+
+def _effect(
+    distances: Tensor,
+    slope_a: Tensor,
+    slope_b: Tensor,
+    codes: Tensor,
+    nearest: Tensor,
+    own: Tensor,
+    n_labels: int,
+) -> Tensor:
+    """Return Σ_i w_i d_ij over some points i, for the chosen j of the clusters `own`."""
+    if n_labels <= _FEW_CLUSTERS:
+        weights = distances.new_zeros(len(distances), n_labels)  # w by cluster
+        weights.scatter_(1, codes[:, None], slope_a[:, None])
+        weights.scatter_(1, nearest[:, None], slope_b[:, None])
+        return (weights.T @ distances).gather(0, own[None])[0]
+    of_nearest = torch.where(nearest[:, None] == own, slope_b[:, None], 0.0)
+    return torch.where(codes[:, None] == own, slope_a[:, None], of_nearest).mul_(distances).sum(dim=0)
+
+
+def _less_means(
+    effect: Tensor,
+    slopes: tuple[Tensor, Tensor],
+    chosen: Tensor,
+    a: Tensor,
+    b: Tensor,
+    codes: Tensor,
+    nearest: Tensor,
+    counts: Tensor,
+) -> Tensor:
+    """Return the effects less Σ_i w_i m_i, over the points of a cluster."""
+    slope_a, slope_b = slopes
+    means = torch.zeros(len(counts), dtype=torch.float64, device=codes.device)  # Σ_i w_i m_i by cluster
     means.index_add_(0, codes, slope_a * a).index_add_(0, nearest, slope_b * b)
-    return (effect - means[own]) / labels.counts.double()[own]
+    own = codes[chosen]
+    return (effect - means[own]) / counts.double()[own]
 
 
 def _separation(
@@ -309,9 +354,7 @@ def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
 
     `counted=False`: the labels are those of some points only, so who is alone cannot be told here.
     """
-    a, b = separation.cohesion, separation.separation
-    larger = torch.maximum(a, b)
-    scores = torch.where(larger > 0, (b - a) / larger, 0.0)
+    scores = separation.scores
     if not counted or min(separation.labels.sizes) > 1:
         return scores
     return torch.where(separation.labels.counts[separation.labels.codes] > 1, scores, 0.0)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, like, scalar
 from isoscope.errors import InputError, UndefinedError, check_between, check_whole
+from isoscope.kernels.at_hand import at_hand
 from isoscope.kernels.precision import check_spread
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.moments import Moments
@@ -62,7 +63,7 @@ def participation_ratio(X: Any) -> Any:
     >>> participation_ratio([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     2.0
     """
-    return scalar(_spread(X, "participation_ratio").participation)
+    return scalar(_spread(X, "participation_ratio").at_hand.participation)
 
 
 @_metric(
@@ -82,7 +83,7 @@ def effective_rank(X: Any) -> Any:
     >>> round(effective_rank([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
     2.0
     """
-    values = _spread(X, "effective_rank").eigenvalues
+    (values,) = at_hand(_spread(X, "effective_rank").eigenvalues)
     return scalar(spectral_entropy(values / values.sum()).clamp(min=0).exp())
 
 
@@ -108,9 +109,9 @@ def rankme(X: Any) -> Any:
     2.0
     """
     moments = Moments.of(X)
-    total = float((moments.trace + moments.count * (moments.mean @ moments.mean)).detach())
-    check_spread(total, differ=bool(moments.mean.any()))
-    squares = uncentred_spectrum(moments)
+    total = moments.spread + moments.count * moments.mean_square
+    check_spread(total, differ=not total and bool(moments.mean.any()))
+    (squares,) = at_hand(uncentred_spectrum(moments))
     kept = squares > 0
     if not kept.any():
         raise UndefinedError(f"rankme is undefined: all {moments.count} vectors are zero")
@@ -135,7 +136,7 @@ def stable_rank(X: Any) -> Any:
     >>> round(stable_rank([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
     1.25
     """
-    values = _spread(X, "stable_rank").eigenvalues
+    (values,) = at_hand(_spread(X, "stable_rank").eigenvalues)
     return scalar((values.sum() / values[0]).clamp(min=1))
 
 
@@ -174,7 +175,8 @@ def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
     1
     """
     check_between("share", share, 0, 1, wanted="a share of the variance in (0, 1]", open_at="low")
-    return first_reaching(_cumulative(_spread(X, "dimensions_for_variance").eigenvalues), share)
+    (values,) = at_hand(_spread(X, "dimensions_for_variance").eigenvalues)
+    return first_reaching(_cumulative(values), share)
 
 
 @_metric(

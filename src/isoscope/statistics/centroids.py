@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from isoscope.statistics.declared import declare
-from isoscope.statistics.groups import GroupMoments, group_sums, labelled_blocks, recoded
+from isoscope.statistics.group_sums import group_sums
+from isoscope.statistics.groups import GroupMoments, labelled_blocks, recoded
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from isoscope.labels import Labels
 from isoscope.statistics.declared import declare
-from isoscope.statistics.groups import GroupMoments, counting, group_sums, labelled_blocks, recoded
+from isoscope.statistics.group_sums import group_sums
+from isoscope.statistics.groups import GroupMoments, counting, labelled_blocks, recoded
 
 _NUMBERS = 2**22  # distances of rows to means held at once
 

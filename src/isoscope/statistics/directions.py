@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import HALVES, as_matrix, blocks, check_finite
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.kernels.at_hand import fields_at_hand
 from isoscope.kernels.products import weighted_sums
 from isoscope.printable import counted
 from isoscope.space import as_weights, whole
@@ -21,7 +22,7 @@ from isoscope.statistics.moments import Moments
 
 _WIDE_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
 _CONE_ROWS = 256  # looked at for whether all rows point one way
-_CONE = 0.99  # a mean direction longer than this: cosines that differ from 1 by little
+CONE = 0.99  # a mean direction longer than this: cosines that differ from 1 by little
 _NEAR_AXIS = 0.5  # the cosine of rows that are taken as steps from an axis
 # lengths whose squares and their inverses a type holds
 _PLAIN_NORMS = {torch.float32: (1e-15, 1e15), torch.float64: (1e-140, 1e140)}
@@ -56,7 +57,7 @@ def cone_axis(X: Tensor) -> Tensor | None:
     units, _ = unit_rows(X[:: max(1, len(X) // _CONE_ROWS)].detach())
     mean = units.mean(dim=0)
     length = torch.linalg.vector_norm(mean)
-    return mean / length if float(length) > _CONE else None
+    return mean / length if float(length) > CONE else None
 
 
 def unit_steps(block: Tensor, axis: Tensor) -> Tensor:
@@ -171,6 +172,11 @@ class Directions:
     def n_dims(self) -> int:
         """d, the number of dimensions."""
         return int(self.unit_sum.shape[0])
+
+    @property
+    def at_hand(self) -> Directions:
+        """These sums where formulas take the least time: of a device, on the CPU."""
+        return fields_at_hand(self) if self.unit_sum.is_cuda else self
 
     def need_pairs(self, what: str) -> None:
         """Raise UndefinedError unless two vectors have a direction."""

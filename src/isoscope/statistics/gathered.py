@@ -89,6 +89,11 @@ class Statistics:
         return self._space
 
     @property
+    def checked(self) -> Tensor | None:
+        """The vectors of a space in memory, which are finite; None where they are not there yet."""
+        return self._space.vectors if isinstance(self._space, Space) else None
+
+    @property
     def has_rows(self) -> bool:
         """Whether there is a Space, and not only what a stream has left."""
         return self._space is not None

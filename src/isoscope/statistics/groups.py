@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import torch
@@ -13,13 +13,15 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, working
 from isoscope.errors import ShapeError
+from isoscope.kernels.at_hand import fields_at_hand
 from isoscope.kernels.precision import check_spread, direct_distances, seen_squares, two_sum
-from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.recorded import replayed_if_few
 from isoscope.kernels.selection import medians
 from isoscope.labels import Labels, as_labels
 from isoscope.space import as_weights, known_rows, whole
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.group_sums import about_means, group_sums, less, recorded_means
 
 _COMPARED = 64  # groups looked at for one amid the others
 _ULPS = 8.0  # of a coordinate: what the arithmetic that made it has moved it by
@@ -44,12 +46,6 @@ def recoded(labels: Labels, names: tuple[Any, ...]) -> Labels:
     place = {name: row for row, name in enumerate(names)}
     order = labels.codes.new_tensor([place[name] for name in labels.names])
     return Labels(order[labels.codes], names)
-
-
-def group_sums(rows: Tensor, labels: Labels) -> Tensor:
-    """(G, …) sums of rows (n, …) over each group."""
-    sums = rows.new_zeros(labels.n_labels, *rows.shape[1:])
-    return sums.index_add(0, labels.codes, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +135,7 @@ class GroupMoments(_Groups):
         start = 0
         for block, labels in labelled_blocks(X, groups):
             part = _moments_of_block(
-                block.double(), labels, None if w is None else w[start : start + len(block)], spacing
+                block, labels, None if w is None else w[start : start + len(block)], spacing
             )
             start += len(block)
             moments = part if moments is None else moments.merge(part)
@@ -164,6 +160,11 @@ class GroupMoments(_Groups):
         return GroupMoments(a.names, counts, means, within, rest, max(a.spacing, b.spacing))
 
     @property
+    def at_hand(self) -> GroupMoments:
+        """These moments where formulas take the least time: of a device, on the CPU, if they are few."""
+        return fields_at_hand(self) if self.means.is_cuda else self
+
+    @cached_property
     def count(self) -> Any:
         """n, over all groups; an int where that is whole."""
         return whole(float(self.counts.sum()))
@@ -240,20 +241,21 @@ class GroupMoments(_Groups):
 
     def residuals(self, rows: Tensor, codes: Tensor) -> Tensor:
         """Return rows less the means of their groups, in float64."""
-        residuals = _less(rows.double(), self.means, codes)
+        residuals = less(rows.double(), self.means, codes)
         return residuals - self.means_rest[codes] if self._rest_shows else residuals
 
     @cached_property
     def _rest_shows(self) -> bool:
-        rest = (self.means_rest * self.means_rest).sum(dim=1) * self.counts
-        return bool((rest > _SHOWS**2 * self.within).any())
+        few = self.at_hand
+        rest = (few.means_rest * few.means_rest).sum(dim=1) * few.counts
+        return bool((rest > _SHOWS**2 * few.within).any())
 
     def check_scale(self) -> None:
         """Raise InputError where squares leave the range of float64, or keep only some of their digits."""
         spread = float((self.within.sum() + self.between_trace).detach())
         check_spread(spread, differ=bool(self.offsets.any()))
 
-    @property
+    @cached_property
     def between_trace(self) -> Tensor:
         """tr of `between`: Σ n_g ‖mean_g − mean‖²."""
         return self.counts @ (self.offsets * self.offsets).sum(dim=1)
@@ -339,27 +341,14 @@ def _moments_of_block(block: Tensor, labels: Labels, weights: Tensor | None, spa
     Each group's first row is taken off before rows are added up, so that no offset gathers rounding, and
     no row that lies far away takes digits from groups other than its own.
     """
-    firsts = labels.codes.new_full((labels.n_labels,), len(block))
-    places = torch.arange(len(block), device=block.device)
-    shifts = block[firsts.scatter_reduce_(0, labels.codes, places, "amin")].detach()
-    steps = _less(block, shifts, labels.codes)
     if weights is None:
-        counts, weighed = labels.counts.to(block.device).double(), steps
+        counts = labels.counts.to(block.device).double()
+        take = partial(replayed_if_few, recorded_means) if block.is_cuda else about_means
+        means, within, rest, residuals = take(block, labels.codes, counts)
     else:
-        counts, weighed = group_sums(weights, labels), steps * weights[:, None]
-    means = group_sums(weighed, labels) / counts[:, None]
-    residuals = _less(steps, means, labels.codes)
-    squares = sum_of_squares(residuals)
-    within = group_sums(squares if weights is None else squares * weights, labels)
-    within = seen_squares(within, residuals)
-    means, rest = two_sum(shifts, means)
-    return GroupMoments(labels.names, counts, means, within, rest, spacing)
-
-
-def _less(rows: Tensor, points: Tensor, codes: Tensor) -> Tensor:
-    """Return rows less the point of each, in the memory of those points where no gradient is asked."""
-    taken = points[codes]
-    return rows - taken if rows.requires_grad or points.requires_grad else torch.sub(rows, taken, out=taken)
+        counts = group_sums(weights, labels)
+        means, within, rest, residuals = about_means(block, labels.codes, counts, weights)
+    return GroupMoments(labels.names, counts, means, seen_squares(within, residuals), rest, spacing)
 
 
 def _order(name: Any) -> tuple[str, Any]:

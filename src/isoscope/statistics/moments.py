@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, block_rows, check_finite, working
+from isoscope.arrays import as_matrix, check_finite, working
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.kernels.at_hand import numbers_at_hand
 from isoscope.kernels.centered import device_sums, moved_quartic, moved_to_mean, rows_at_once
 from isoscope.kernels.precision import (
     check_spread,
@@ -22,7 +23,7 @@ from isoscope.kernels.precision import (
     two_sum,
 )
 from isoscope.kernels.products import sum_of_squares, symmetric_product
-from isoscope.space import as_weights, whole
+from isoscope.space import as_weights
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 from isoscope.statistics.declared import declare
 from isoscope.statistics.decomposed import begun_or
@@ -84,7 +85,9 @@ class Moments:
         moments: Moments | None = None
         matrix = as_matrix(X, finite=False)
         if weights is not None:
-            return _of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
+            from isoscope.statistics.weighted_moments import of_weighted
+
+            return of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
         d = matrix.shape[1]
         at_once = max(1, _DEVICE_NUMBERS // d) if matrix.is_cuda else rows_at_once(d)
         for block in matrix.split(at_once):
@@ -166,6 +169,11 @@ class Moments:
         """tr A as a number."""
         return self._numbers[0]
 
+    @property
+    def mean_square(self) -> float:
+        """‖mean‖² as a number."""
+        return self._numbers[1]
+
     @cached_property
     def _numbers(self) -> tuple[float, float, float]:
         """tr A, ‖mean‖² and Σ‖u‖⁴, or 0, as numbers: one wait for the device, however often asked."""
@@ -221,13 +229,22 @@ class Moments:
         shares = (self.smaller_side / self.trace).flatten()
         return (1 / (shares @ shares)).clamp(min=1)
 
+    @property
+    def at_hand(self) -> Moments:
+        """These moments where formulas take the least time: of a device, their numbers on the CPU."""
+        if not self.mean.is_cuda or self.mean.requires_grad:
+            return self
+        fourth = ["quartic"] if self.has_fourth else []
+        return numbers_at_hand(self, ["trace", "squared_frobenius", "participation", *fourth])
+
     @cached_property
     def eigenvalues(self) -> Tensor:
         """(d,) eigenvalues of the covariance, largest first, none negative."""
         self._need(2, "eigenvalues")
         values = begun_or(self, "eigenvalues", lambda: torch.linalg.eigvalsh(self.smaller_side))
         values = values.flip(0).clamp(min=0) / (self.count - 1)
-        return torch.cat([values, values.new_zeros(self.n_dims - len(values))])
+        n_left = self.n_dims - len(values)
+        return torch.cat([values, values.new_zeros(n_left)]) if n_left else values
 
     @cached_property
     def principal(self) -> tuple[Tensor, Tensor]:
@@ -284,34 +301,6 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
     if sums_dtype(block) == torch.float64 or moments.suits_float32:
         return moments
     return _of_many_rows(block.double(), fourth)
-
-
-def _of_weighted(matrix: Tensor, weights: Tensor) -> Moments:
-    check_finite(matrix)
-    parts = []
-    n_rows = block_rows(matrix.shape[1], matrix.device)
-    for rows, w in zip(matrix.split(n_rows), weights.split(n_rows), strict=True):
-        counting = w > 0
-        if bool(counting.any()):
-            parts.append(_of_weighted_block(rows[counting].double(), w[counting]))
-    return reduce(Moments.merge, parts)
-
-
-@full_precision
-def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
-    """Return sums over √w·u in float64; equal rows have no spread, despite rounding."""
-    count = w.sum()
-    shift = block[0].detach()
-    U = block - shift
-    step = w @ U / count
-    U = U * 0 if bool((block == block[0]).all()) else U - step
-    mean, rest = two_sum(shift, step)
-    V = U * w.sqrt()[:, None]
-    squares = sum_of_squares(U)
-    scatter, factor = (None, V) if len(block) < block.shape[1] else (symmetric_product(V), None)
-    weighed = w * squares
-    sums = weighed @ U, weighed @ squares
-    return Moments(whole(float(count)), mean, scatter, factor, *sums, rest, len(block))
 
 
 def _of_equal_rows(block: Tensor) -> Moments:

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from isoscope.space import Space
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import cone_axis, has_direction, unit_rows, unit_steps
+from isoscope.statistics.few_points import squared_cosine_fields
 from isoscope.statistics.fused import fixed_order, fused_separation, fused_sums
 from isoscope.statistics.groups import GroupMoments, recoded
 from isoscope.statistics.nearest_clusters import NearestClusters, Part, part_of, reduce_sums
@@ -112,6 +113,13 @@ class Separation:
     nearest: Tensor
     labels: Labels
     kept: Tensor | None = None
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """(n,) (b − a)/max(a, b), 0 where both are: silhouettes, but for points alone in their cluster."""
+        a, b = self.cohesion, self.separation
+        larger = torch.maximum(a, b)
+        return torch.where(larger > 0, (b - a) / larger, 0.0)
 
     @classmethod
     @renamed(as_mebibytes, memory_mb="memory")
@@ -310,6 +318,8 @@ def _cut(matrix: Tensor, start: int, stop: int) -> Tensor:
 
 def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     """1 − cos is half the squared distance of unit vectors; points without a direction are left out."""
+    if fields := squared_cosine_fields(matrix, clusters):
+        return _halved(Separation(*fields, clusters), None)
     directed = has_direction(matrix)
     if not bool(directed.all()):
         matrix, clusters = matrix[directed], Labels(clusters.codes[directed], clusters.names).seen()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
+from isoscope.kernels.recorded import replayed_if_few
 from isoscope.statistics.chunks import pieces
 from isoscope.statistics.declared import declare
 from isoscope.statistics.moments import Moments
@@ -32,8 +33,7 @@ class LogPartition:
         directions = moments.principal[1]
         log_z: Tensor | None = None
         for rows in pieces(as_matrix(X)):
-            projections = rows.double() @ directions
-            part = torch.stack([projections.logsumexp(dim=0), (-projections).logsumexp(dim=0)])
+            (part,) = replayed_if_few(_log_z, rows, directions)
             log_z = part if log_z is None else torch.logaddexp(log_z, part)
         assert log_z is not None
         return cls(directions, log_z)
@@ -41,6 +41,11 @@ class LogPartition:
     def merge(self, other: LogPartition) -> LogPartition:
         """Return the rows of both, along the same directions."""
         return LogPartition(self.directions, torch.logaddexp(self.log_z, other.log_z))
+
+
+def _log_z(rows: Tensor, directions: Tensor) -> tuple[Tensor]:
+    projections = rows.double() @ directions
+    return (torch.stack([projections.logsumexp(dim=0), (-projections).logsumexp(dim=0)]),)
 
 
 declare(

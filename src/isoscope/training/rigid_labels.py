@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from isoscope.labels import Labels
-from isoscope.statistics.groups import group_sums
+from isoscope.statistics.group_sums import group_sums
 from isoscope.training.problem import Problem
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
