@@ -110,3 +110,16 @@ def test_bad_input(folder: Path, fail) -> None:
 def few(folder: Path) -> str:
     (folder / "few.txt").write_text("\n".join(f"text {i}" for i in range(89)) + "\n")
     return "few.txt"
+
+
+def test_queries_have_thresholds_of_their_own(folder: Path, rng) -> None:
+    X = np.load("vectors.npy")
+    np.save("queries.npy", X[:60] + 0.1 * rng.normal(size=(60, 5)))
+    Path("pairs.csv").write_text("query,document\n" + "".join(f"{i},{i}\n" for i in range(60)))
+    alone = said("vectors.npy")
+    asked = said("vectors.npy", "--queries", "queries.npy")
+    known = said("vectors.npy", "--queries", "queries.npy", "--relevance", "pairs.csv")
+    assert alone["thresholds"]["queries"] is None
+    assert asked["thresholds"]["queries"] != known["thresholds"]["queries"]
+    assert "find a relevant document" in " ".join(known["headline"])
+    assert "--queries" in str(run("vectors.npy", "--relevance", "pairs.csv").exception)

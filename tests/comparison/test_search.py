@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -119,3 +120,27 @@ def test_from_the_shell(spaces: tuple[np.ndarray, ...], tmp_path: Path) -> None:
     assert "ndcg@10" in result.stdout
     failed = CliRunner().invoke(app, [*words, "--gate", "search_overlap>=0.99"])
     assert failed.exit_code == 1
+
+
+def test_pairs_of_identifiers_on_the_command_line(
+    spaces: tuple[np.ndarray, ...], tmp_path: Path, monkeypatch
+) -> None:
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    A, B, Q = spaces
+    for name, rows in (("a", A), ("b", B), ("q", Q)):
+        ids = [f"{'q' if name == 'q' else 'd'}{row}" for row in range(len(rows))]
+        pd.DataFrame({"id": ids, "vector": list(rows)}).to_parquet(f"{name}.parquet")
+    Path("rows.csv").write_text("query,document\n" + "".join(f"{i},{i}\n" for i in range(M)))
+    Path("ids.csv").write_text("query,document\n" + "".join(f"q{i},d{i}\n" for i in range(M)))
+    words = ["compare", "a.parquet", "b.parquet", "--ids", "id", "--queries", "q.parquet", "--json"]
+    shown = []
+    for more in (["rows.csv"], ["ids.csv", "--pair-ids", "id"]):
+        result = CliRunner().invoke(app, [*words, "-m", "isoscore", "--no-errors", "--relevance", *more])
+        assert result.exit_code == 0, result.output
+        shown.append(json.loads(result.stdout)["metrics"]["map"])
+    assert shown[0] == shown[1]
+    failed = CliRunner().invoke(app, ["compare", "a.parquet", "b.parquet", "--pair-ids", "id"]).exception
+    assert isinstance(failed, iso.InputError)
+    assert failed.argument == "pair_ids"

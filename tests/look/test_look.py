@@ -370,3 +370,27 @@ def test_the_next_step_names_the_column_of_vectors(tmp_path) -> None:
     pd.DataFrame({"a": list(planted("common_direction")), "b": list(gaussian())}).to_parquet(path)
     steps = [str(one.step) for one in iso.look(path, vectors="a").findings]
     assert all("--vectors a" in step for step in steps)
+
+
+def test_faults_of_an_audit_are_findings(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(600, 24))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    names = [one.name for one in iso.look(X).findings]
+    assert not {"mixture", "padded_rows", "odd_lengths", "outliers", "near_duplicates"} & set(names)
+    X[100:200, 12:] = 0
+    found = iso.look(X)
+    assert found.findings[0].name == "padded_rows"
+    assert found["padded_rows"].listed["rows"] == list(range(100, 200))
+    assert found["padded_rows"].step.line == "iso.audit(X).rows()"
+
+
+def test_faults_of_a_sample_name_rows_of_the_file(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(3000, 24))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X[1000:1600, 12:] = 0
+    one = iso.look(X, max_rows=400)["padded_rows"]
+    assert one.headline.startswith("Among 400 rows drawn at random: ")
+    assert {row for example in one.examples for row in example.rows} <= set(range(1000, 1600))
+    assert set(one.listed["rows"]) <= set(range(1000, 1600))
+    assert len(one.listed["rows"]) == one.count
+    assert one.reading.value == pytest.approx(0.2, abs=0.06)

@@ -82,6 +82,64 @@ def test_rows_to_look_at_are_those_of_an_audit(rng) -> None:
     assert iso.report(clean).contents["audit"] is None
 
 
+@pytest.fixture
+def search(rng) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """600 documents of 6 topics and 200 queries, which share a direction of their own."""
+    topics, of, asked = 1.5 * rng.normal(size=(6, 16)), np.arange(600) % 6, np.arange(200) % 6
+    documents = topics[of] + 0.8 * rng.normal(size=(600, 16)) + 0.5
+    return documents, topics[asked] + 0.8 * rng.normal(size=(200, 16)) + 1, of, asked
+
+
+def test_thresholds_of_queries_are_those_of_unrelated_documents(search) -> None:
+    documents, queries, of, asked = search
+    relevance = iso.queries.Relevance.of_labels(asked.tolist(), of.tolist())
+    made = iso.report(documents, queries=queries, relevance=relevance)
+    u, v = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (queries, documents))
+    S, related = u @ v.T, asked[:, None] == of
+    assert made.thresholds is not None
+    for name, rate in (("one_percent", 0.01), ("one_permille", 0.001)):
+        (shown,) = (one for one in made.contents["search"]["thresholds"] if one["name"] == name)
+        assert made.thresholds["queries"][name] == shown["cosine"]
+        assert (S[~related] >= shown["cosine"]).mean() == pytest.approx(rate, rel=0.05)
+        assert shown["found"] == pytest.approx((S[related] >= shown["cosine"]).mean(), abs=2e-3)
+        assert shown["documents"] == made.thresholds[name]
+        assert shown["rate_there"] == pytest.approx((S[~related] >= made.thresholds[name]).mean(), rel=0.02)
+    figures = {one["name"]: one["value"] for one in made.contents["search"]["figures"]}
+    assert figures["mrr"] == pytest.approx(iso.queries.retrieval(documents, queries, relevance)["mrr"])
+    assert figures["gap"] == pytest.approx(iso.sides(queries, documents)["gap"].value)
+    assert any("a query and an unrelated document exceed" in sentence for sentence in made.headline)
+    alone, unlabelled = iso.report(documents), iso.report(documents, queries=queries)
+    assert alone.contents["search"] is alone.thresholds["queries"] is None  # type: ignore[index]
+    assert unlabelled.thresholds["queries"] != made.thresholds["queries"]  # type: ignore[index]
+    hubs = {one["name"]: one for one in made.contents["audit"]["findings"]}
+    assert "200 queries" in hubs["never retrieved"]["headline"]
+
+
+def test_what_is_relevant_is_a_column_pairs_or_identifiers(search, tmp_path: Path) -> None:
+    import pandas as pd
+
+    documents, queries, of, asked = search
+    for name, rows, topic in (("d", documents, of), ("q", queries, asked)):
+        ids = [f"{'q' if name == 'q' else 'd'}{row}" for row in range(len(rows))]
+        pd.DataFrame({"id": ids, "topic": topic, "vector": list(rows)}).to_parquet(
+            tmp_path / f"{name}.parquet"
+        )
+    pairs = [(i, j) for i in range(200) for j in range(600) if asked[i] == of[j]]
+    (tmp_path / "rows.csv").write_text("query,document\n" + "".join(f"{i},{j}\n" for i, j in pairs))
+    (tmp_path / "ids.csv").write_text("query,document\n" + "".join(f"q{i},d{j}\n" for i, j in pairs))
+    shown = [
+        iso.report(tmp_path / "d.parquet", queries=tmp_path / "q.parquet", **options).contents["search"]
+        for options in (
+            {"relevance": "topic"},
+            {"relevance": str(tmp_path / "rows.csv")},
+            {"relevance": str(tmp_path / "ids.csv"), "ids": "id"},
+        )
+    ]
+    assert shown[0] == shown[1] == shown[2]
+    with raises(argument="relevance"):
+        iso.report(documents, relevance=pairs)
+
+
 def test_without_labels_there_are_no_sections_of_labels(X: np.ndarray) -> None:
     held = iso.report(X).contents
     assert held["silhouette"] is held["frontier"] is held["trajectory"] is None

@@ -70,9 +70,9 @@ def never_retrieved(found: Found, n: int, eligible: Tensor) -> tuple[Tensor, flo
 
 def _surely(counts: Tensor, limit: float, n: int) -> Tensor:
     """(n,) which counts a Poisson number with the mean `limit` reaches with a chance under α/n."""
-    from scipy.stats import poisson
-
-    return counts > int(poisson.isf(_LEVEL / n, limit))
+    least = torch.arange(1, 64 + int(4 * limit), dtype=torch.float64)
+    chances = torch.special.gammainc(least, torch.full_like(least, limit))  # of a count of at least so many
+    return counts >= int(least[chances <= _LEVEL / n][0])
 
 
 def _skewness(counts: Tensor, n: int) -> float:

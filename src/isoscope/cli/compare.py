@@ -62,6 +62,16 @@ def two(argument: str, values: Twice) -> list[str | None]:
 class BothSearched(SearchOptions):
     """Queries of A, and those of B where another model encodes them."""
 
+    ids_option = "pair_ids"
+
+    pair_ids: Annotated[
+        str | None,
+        typer.Option(
+            "--pair-ids",
+            help="The column of A and of the queries that pairs name. [default: rows from 0]",
+            metavar="COLUMN",
+        ),
+    ] = None
     queries_b: Annotated[
         str | None,
         typer.Option(

@@ -218,6 +218,7 @@ class SearchOptions:
     """Queries beside the documents in FILE, and what is relevant to each; None where not given."""
 
     panel = "Queries"
+    ids_option = "ids"
 
     queries: Annotated[
         str | None,
@@ -259,7 +260,8 @@ class SearchOptions:
 
         if self.queries is None:
             for name in _given(self, ("relevance", "pair_ids", "query_prefix")):
-                raise InputError("needs --queries FILE", argument=name.removeprefix("pair_"))
+                option = self.ids_option if name == "pair_ids" else name
+                raise InputError("needs --queries FILE", argument=option)
             return None
         if self.query_prefix is not None and source.model is None:
             raise InputError("needs --model NAME, which encodes texts", argument="query_prefix")

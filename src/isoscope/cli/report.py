@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.inputs import InputOptions
+from isoscope.cli.inputs import InputOptions, QueryOptions
 from isoscope.cli.options import File, Json, Labels, Seed, Texts, written_file
 from isoscope.errors import InputError
 from isoscope.io.targets import PAGE
@@ -34,6 +34,7 @@ def report(
         Path | None,
         typer.Option("--figures", help="Also write the plots as PDF and PNG.", metavar="FOLDER"),
     ] = None,
+    queries: QueryOptions,
     source: InputOptions,
     seed: Seed = 0,
     json: Json = False,
@@ -50,6 +51,8 @@ def report(
 
     With labels, and with texts beside the points: `isoscope report table.parquet -l topic --texts body`
 
+    Thresholds of queries: `isoscope report docs.parquet --queries q.parquet --relevance topic`
+
     Texts and a model: `isoscope report reviews.jsonl --model all-MiniLM-L6-v2 -l label -o reviews.html`
 
     With the curves of a training run: `isoscope report vectors.npy --run run`
@@ -62,8 +65,10 @@ def report(
     trajectory = None if run is None else load_run(run)
     if texts is not None and source.model is not None:
         raise InputError("goes with vectors; with --model the texts of FILE are shown", argument="texts")
+    opened = source.open(file, labels=labels, by=queries.columns or None)
     made = make(
-        source.open(file, labels=labels),
+        opened,
+        queries=queries.open(opened, source),
         texts=texts,
         path=output,
         title=title,

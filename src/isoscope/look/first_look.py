@@ -17,6 +17,7 @@ from isoscope.engine.readings import Reading, Readings
 from isoscope.engine.run import run
 from isoscope.engine.sample import sample_rows
 from isoscope.errors import UndefinedError, check_seed, check_whole
+from isoscope.look.faults import faults
 from isoscope.look.findings import ROWS, Evidence, findings_of
 from isoscope.look.next_steps import NextSteps
 from isoscope.look.result import Look
@@ -115,8 +116,9 @@ def look(
     in_sample = {*SAMPLED, *LABELLED}
     about_zeros = zero_notes(n_zero, (registered()[name] for name in (*ALL_ROWS, *SAMPLED)))
     notes = (*opened.notes, *source.notes, *shelf.notes, *about_zeros, *decided.left_out)
+    found = (*findings_of(evidence), *faults(drawn, n, evidence.steps))
     return Look(
-        findings=findings_of(evidence),
+        findings=tuple(sorted(found, key=lambda finding: finding.rank)),
         readings=Readings(
             [
                 replace(one, space=decided.first.name, group={"rows": n_sampled if name in in_sample else n})

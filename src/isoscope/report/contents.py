@@ -29,6 +29,7 @@ from isoscope.report.evidence import Evidence
 from isoscope.report.page import as_json, packed
 from isoscope.report.projections import projections
 from isoscope.report.runs import curves
+from isoscope.report.search import search
 from isoscope.report.side_by_side import side_by_side
 from isoscope.report.words import headline
 from isoscope.results import plain
@@ -52,15 +53,17 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
     whole = f"{g.measurement.n:,} vectors × {g.measurement.d:,} dimensions"
     dimensions = _dimensions(g)
     strongest = None if dimensions is None else dimensions["top"][0]["dimension"]
-    sentences = headline(g.measurement, g.cosines, g.equal, g.split, strongest, g.fair_share)
     with Bar(show=progress) as bar:
         bar.step("corrections", at_once=True)
         corrected = side_by_side(g.shelf, progress=bar.share)
         bar.step("rows to look at")
-        audited = audit(g.space, max_rows=_AUDITED, seed=g.seed, progress=False)
+        audited = audit(g.space, queries=g.queries, max_rows=_AUDITED, seed=g.seed, progress=False)
+        bar.step("queries")
+        searched = None if g.queries is None else search(g.space, g.queries, g.cosines, seed=g.seed)
         bar.step("projections")
         coordinates = g.principal.coordinates(g.space.vectors[g.rows.to(g.space.device)])
         points = _points(g, coordinates)
+    sentences = headline(g.measurement, g.cosines, g.equal, g.split, strongest, g.fair_share, searched)
     return {
         "title": printable(title or g.measurement.name or "Embedding space"),
         "subtitle": whole + (f", {g.measurement.n_labels:,} labels" if g.measurement.n_labels else ""),
@@ -72,6 +75,7 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
         "metrics": [_metric(reading) for reading in g.measurement.readings if not reading.group],
         "notes": [printable(note) for note in g.measurement.notes],
         "cosines": _histogram(g.cosines),
+        "search": searched,
         "dimensions": dimensions,
         "points": points,
         "what_if": _what_if(g, coordinates),

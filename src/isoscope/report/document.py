@@ -16,6 +16,7 @@ from isoscope.figures import ONE_COLUMN, new_figure
 from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.io.targets import PAGE, check_target
 from isoscope.measurement import Measurement
+from isoscope.queries.opened import columns_of, queries_beside
 from isoscope.report.contents import contents
 from isoscope.report.evidence import Evidence, gather
 from isoscope.report.page import assemble
@@ -93,14 +94,18 @@ class Report(View):
         `one_percent` and `one_permille` are the cosines that this share of random pairs exceeds, None where
         there are too few pairs to tell. `best` has the threshold between pairs of the same label and other
         pairs that has the best balanced accuracy, with the shares of both above it, the precision and the
-        AUC; None without labels. `is_exact` is whether all pairs were used, and `n_pairs` how many of each
-        kind; where not all were used, they were drawn at random.
+        AUC; None without labels. `queries` has the cosines that as many pairs of a query and a row that is
+        not relevant to it exceed; None without queries. `is_exact` is whether all pairs were used, and
+        `n_pairs` how many of each kind; where not all were used, they were drawn at random.
         """
         cosines = self.contents["cosines"]
         if cosines is None:
             return None
         shares = {name: cosines[name] if known else None for name, known in cosines["knows"].items()}
-        return {**shares, **{name: cosines[name] for name in ("best", "is_exact", "n_pairs")}}
+        searched = self.contents["search"]
+        queries = searched and {one["name"]: one["cosine"] for one in searched["thresholds"]}
+        rest = {name: cosines[name] for name in ("best", "is_exact", "n_pairs")}
+        return {**shares, "queries": queries, **rest}
 
     @property
     def n_bytes(self) -> int:
@@ -135,6 +140,9 @@ def report(
     X: Any,
     labels: Any = None,
     *,
+    queries: Any = None,
+    relevance: Any = None,
+    ids: str | None = None,
     texts: Any = None,
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
@@ -155,6 +163,11 @@ def report(
         X: (n, d) vectors in any array, a path, a data frame, a Space, an opened file (`open_vectors`,
             `open_texts`), or a Measurement, whose readings are shown and whose statistics are used again.
         labels: one label for each row, or the name of a column of X or of a file.
+        queries: vectors that search the rows of X: similarity thresholds are then also those of a query and
+            a row, and hubs those of the queries.
+        relevance: which rows are relevant to a query, as `isoscope.queries.as_queries` takes it: thresholds
+            are then those of rows that are not relevant, and the page says how well the others are found.
+        ids: the column of X and of the queries that the pairs of the relevance name.
         texts: one text for each row, shown beside its point, or the name of a column of X or of a file.
         path: the .html file to write; by default nothing is written, and `save` of the result writes it.
         title: the title of the page; by default the name of the space.
@@ -183,13 +196,17 @@ def report(
             wanted="the labels of the rows",
             hint=Setting("path", labels, to="write the page"),
         )
-    shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, labels=labels, texts=texts)
+    apart = [side[1] for side in columns_of(relevance, ids)]
+    shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, apart=apart, labels=labels, texts=texts)
     if shelf.space.weights is not None:
         raise InputError(
             "has weights, and a report counts every vector once", argument="X", hint="leave the weights out"
         )
+    asked = queries_beside(
+        X, queries, shelf.space, relevance=relevance, ids=ids, vectors=vectors, apart=apart
+    )
     is_measured = isinstance(X, Measurement) and labels is None and seed == X.seed
-    evidence = gather(shelf, X if is_measured else None, run=trajectory, progress=progress)
+    evidence = gather(shelf, X if is_measured else None, run=trajectory, queries=asked, progress=progress)
     shown = contents(evidence, title=title, progress=progress)
     made = Report(assemble(shown), shown, evidence.measurement, evidence)
     if folder is not None:

@@ -19,6 +19,7 @@ from isoscope.metrics.frontier import ScatterDecomposition, scatter_decompositio
 from isoscope.metrics.registry import KNOWN, choose, registered
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.progress import Bar
+from isoscope.queries import Queries
 from isoscope.report.clusters import Silhouettes, has_exact_silhouettes
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
@@ -44,6 +45,7 @@ class Evidence:
         fair_share: the share of the variance between labels, corrected for chance; None where undefined.
         equal: the zero vectors, and the rows that have an exact copy.
         run: the trajectory of the training run, if one was passed.
+        queries: queries beside the rows; None without.
     """
 
     shelf: Statistics
@@ -56,6 +58,7 @@ class Evidence:
     fair_share: float | None
     equal: EqualRows
     run: Trajectory | None
+    queries: Queries | None = None
 
     @property
     def space(self) -> Space:
@@ -74,7 +77,12 @@ class Evidence:
 
 
 def gather(
-    shelf: Statistics, measured: Measurement | None, *, run: Trajectory | None, progress: bool | None
+    shelf: Statistics,
+    measured: Measurement | None,
+    *,
+    run: Trajectory | None,
+    queries: Queries | None,
+    progress: bool | None,
 ) -> Evidence:
     """Compute everything that a report shows; `measured` is used where the space is measured already."""
     space, has_labels = shelf.space, shelf.n_labels is not None
@@ -95,7 +103,7 @@ def gather(
         split = scatter_decomposition(shelf.moments, shelf.label_moments) if has_labels else None
         fair = share_beyond_chance(shelf.label_moments) if has_labels else None
     equal = EqualRows.of(space)
-    return Evidence(shelf, measured, principal, cosines, rows, silhouettes, split, fair, equal, run)
+    return Evidence(shelf, measured, principal, cosines, rows, silhouettes, split, fair, equal, run, queries)
 
 
 def _measured(shelf: Statistics, *, progress: bool | None) -> Measurement:

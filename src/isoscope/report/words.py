@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from isoscope.engine.sample import EqualRows
 from isoscope.matching.pair_cosines import PairCosines
 from isoscope.measurement import Measurement
@@ -23,6 +25,7 @@ def headline(
     split: ScatterDecomposition | None,
     strongest: int | None,
     fair_share: float | None = None,
+    searched: dict[str, Any] | None = None,
 ) -> list[str]:
     """Return sentences about rows to clean, the variance, the cosines, and labels or strongest dimension.
 
@@ -33,8 +36,11 @@ def headline(
         split: the variance within and between labels; None without labels.
         strongest: the dimension that contributes most to the mean cosine.
         fair_share: the share of the variance between labels, corrected for chance.
+        searched: the section of the queries; None without queries.
     """
     sentences = [_rows(equal), _shape(measured), _cosine(measured, cosines)]
+    if searched is not None:
+        sentences.append(_search(searched))
     if split is not None:
         sentences.append(_labels(measured, split, fair_share))
     else:
@@ -90,6 +96,25 @@ def _cosine(measured: Measurement, cosines: PairCosines | None) -> str:
     if not cosines.knows(0.01):
         return f"{kind}."
     return f"{kind}, and 1 % of pairs exceed {_signed(cosines.threshold(0.01))}."
+
+
+def _search(searched: dict[str, Any]) -> str:
+    """Return the threshold of queries beside that of documents, and how many queries find something."""
+    unrelated = "an unrelated document" if searched["has_relevance"] else "a document"
+    first = next(iter(searched["thresholds"]), None)
+    parts = []
+    if first is not None:
+        parts.append(
+            f"{percent(first['rate'])} of the pairs of a query and {unrelated} exceed a cosine of "
+            f"{_signed(first['cosine'])}"
+        )
+        if first["documents"] is not None:
+            beside, share = _signed(first["documents"]), percent(first["rate_there"], 1)
+            parts.append(f"{share} exceed {beside}, the threshold of two documents")
+    hits = next((one["value"] for one in searched["figures"] if one["name"].startswith("hit_rate")), None)
+    if hits is not None:
+        parts.append(f"{percent(hits)} of the queries find a relevant document among the first 10")
+    return f"{capitalized('; '.join(parts))}." if parts else ""
 
 
 def _labels(measured: Measurement, split: ScatterDecomposition, fair_share: float | None) -> str:

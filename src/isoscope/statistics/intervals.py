@@ -32,10 +32,10 @@ def clopper_pearson(count: int, n: int) -> tuple[float, float]:
     >>> [round(end, 4) for end in clopper_pearson(8, 10)]
     [0.4439, 0.9748]
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv  # scipy.stats takes seconds to import
 
-    low = float(beta.ppf(_TAIL, count, n - count + 1)) if count else 0.0
-    return low, float(beta.ppf(1 - _TAIL, count + 1, n - count)) if count < n else 1.0
+    low = float(betaincinv(count, n - count + 1, _TAIL)) if count else 0.0
+    return low, float(betaincinv(count + 1, n - count, 1 - _TAIL)) if count < n else 1.0
 
 
 def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:

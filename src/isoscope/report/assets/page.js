@@ -212,8 +212,8 @@ function showCosines() {
   slider.addEventListener('input', update);
   update();
   const useful = [];
-  if (cosines.knows.one_percent) useful.push(['exceeded by 1 % of random pairs', cosines.one_percent, 'A search with this similarity threshold accepts one random pair in a hundred.']);
-  if (cosines.knows.one_permille) useful.push(['exceeded by 0.1 % of random pairs', cosines.one_permille, 'A search with this similarity threshold accepts one random pair in a thousand.']);
+  if (cosines.knows.one_percent) useful.push(['exceeded by 1 % of random pairs', cosines.one_percent, `One in a hundred pairs of random rows lies above it.${contents.search ? ' Pairs of queries and documents have another threshold, see below.' : ''}`]);
+  if (cosines.knows.one_permille) useful.push(['exceeded by 0.1 % of random pairs', cosines.one_permille, `One in a thousand pairs of random rows lies above it.${contents.search ? '' : ' Queries may differ from the rows: pass them to see (--queries).'}`]);
   if (cosines.best) useful.push(['best balanced accuracy between labels', cosines.best.threshold, `The balanced accuracy is ${percent(cosines.best.balanced_accuracy)}: ${percent(cosines.best.same_above)} of the pairs with the same label lie above it, and ${percent(cosines.best.other_above)} of the pairs with different labels. Of all pairs above it, ${percent(cosines.best.precision)} have the same label (the precision), against ${percent(cosines.best.same_share)} of all pairs. A pair with the same label has the higher cosine in ${percent(cosines.best.auc)} of comparisons (the AUC).`]);
   const table = put(at('threshold-table'), 'table');
   const body = put(table, 'tbody');
@@ -222,6 +222,40 @@ function showCosines() {
     put(row, 'td', {}, name);
     put(row, 'td', { class: 'number' }, signed(value, 3));
     put(row, 'td', { class: 'says' }, means);
+  }
+}
+
+function interval(ends, write) { return ends ? `${write(ends[0])} to ${write(ends[1])}` : ''; }
+
+function tableHead(table, names) {
+  const head = put(put(table, 'thead'), 'tr');
+  names.forEach(([text, kind]) => put(head, 'th', { scope: 'col', class: kind ?? null }, text));
+  return put(table, 'tbody');
+}
+
+function showSearch() {
+  const { search } = contents, unrelated = search.has_relevance ? 'a document that is not relevant to it' : 'a document';
+  at('search').hidden = false;
+  at('search-lead').textContent = `${count(search.n_queries)} queries search all ${count(search.n_documents)} documents. Similarity thresholds by ${count(search.n_pairs)} pairs of a query and ${unrelated}: queries are often unlike documents, and thresholds of documents do not hold for them.`;
+  const cosine = (value) => signed(value, 3), share = percent;
+  const heads = [['pairs above it', 'number'], ['cosine', 'number'], ['95 % interval'], ['meaning']];
+  let body = tableHead(at('search-thresholds'), heads);
+  for (const one of search.thresholds) {
+    const row = put(body, 'tr');
+    put(row, 'td', { class: 'number' }, share(one.rate));
+    put(row, 'td', { class: 'number' }, cosine(one.cosine));
+    put(row, 'td', { class: 'plain' }, interval(one.interval, cosine));
+    const says = put(row, 'td', { class: 'says' });
+    if (one.found !== null) put(says, 'span', {}, `${share(one.found)} of the relevant documents lie above it (${interval(one.found_interval, share)}).`);
+    if (one.documents !== null) put(says, 'span', { class: 'note' }, `The threshold of two documents with the same rate, ${cosine(one.documents)}, is exceeded by ${percent(one.rate_there)} of the pairs of a query and ${unrelated}.`);
+  }
+  body = tableHead(at('search-figures'), [['figure'], ['value', 'number'], ['95 % interval'], ['meaning']]);
+  for (const one of search.figures) {
+    const row = put(body, 'tr');
+    put(put(row, 'td', { class: 'first' }), 'code', {}, one.name);
+    put(row, 'td', { class: 'number' }, cosine(one.value));
+    put(row, 'td', { class: 'plain' }, interval(one.interval, cosine));
+    put(row, 'td', { class: 'says' }, one.meaning);
   }
 }
 
@@ -322,6 +356,7 @@ function showReport() {
   showHead();
   showMetrics();
   if (contents.cosines) showCosines();
+  if (contents.search) showSearch();
   if (contents.silhouette) showLabels();
   if (contents.dimensions) showDimensions();
   if (contents.audit) showAudit();
