@@ -136,6 +136,38 @@ def ceiling() -> Drawn:
     return figure, numbers
 
 
+def least_silhouette() -> Drawn:
+    """Draw the least share between labels by the least silhouette, and the IsoScore that is left."""
+    n_dims, rng, spaces = 768, np.random.default_rng(0), []
+    while len(spaces) < 150:
+        y, d = np.repeat([0, 1], 20), int(rng.integers(2, 12))
+        X = rng.normal(size=(40, d)) * rng.lognormal(sigma=rng.uniform(0, 1.5), size=(2, d))[y]
+        X += np.exp(rng.uniform(0, 3)) * y[:, None] * rng.normal(size=d)
+        least = float(iso.metrics.silhouette_samples(X, y).min())
+        if least > 1 - 2**-0.5:
+            spaces.append([least, float(iso.metrics.between_share(X, y))])
+    numbers: Numbers = {"spaces of two labels": spaces}
+    r = np.linspace(2**-0.5, 0.02, 120)
+    with new_figure((7.0, 2.9)) as figure:
+        shares, scores = figure.subplots(1, 2)
+        shares.plot(*np.transpose(spaces), "o", color=INK, markersize=2, alpha=0.4, label="random, 2 labels")
+        for color, n_labels in zip((PALETTE[1], PALETTE[0], PALETTE[2]), (2, 10, 100), strict=True):
+            odds = (1 - 1 / n_labels) * (1 - 2 * r**2).clip(0) / (2 * r**2)
+            share = odds / (1 + odds)
+            top = [iso.isotropy_ceiling(n_labels, n_dims, between=float(one)) for one in share]
+            numbers[f"{n_labels} labels"] = [share[::20].tolist(), top[::20]]
+            shares.plot(1 - r, share, color=color, linewidth=1.2, label=f"{n_labels} labels")
+            scores.plot(1 - r, top, color=color, linewidth=1.2)
+        shares.set_ylabel("ρ, at least")
+        scores.set_ylabel(f"IsoScore in {n_dims} dimensions, at most")
+        for ax in (shares, scores):
+            ax.set_xlabel("least silhouette of a point")
+            ax.set_xlim(0.25, 1)
+            ax.set_ylim(0, 1.04)
+        shares.legend(frameon=False, loc="lower right")
+    return figure, numbers
+
+
 def anchors() -> Drawn:
     """Draw the estimated silhouette and its interval over seeds, with the exact value."""
     rng = np.random.default_rng(0)
@@ -351,6 +383,7 @@ FIGURES: dict[str, Callable[[], Drawn]] = {
     "bias": bias,
     "clusters": clusters,
     "ceiling": ceiling,
+    "least_silhouette": least_silhouette,
     "anchors": anchors,
     "precision": precision,
     "manifold": manifold,
