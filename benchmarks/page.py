@@ -412,7 +412,7 @@ def _large_model_lines() -> list[str]:
             lambda row: (
                 f"{row['what']} | {row['device']} | {row['model_tokens_per_second']:,.0f} "
                 f"| {row['tokens_per_second']:,.0f} | {row['share']:.2f} | ≥ {row['wanted_share']:.2f} "
-                f"| {row['model_gb']:.1f} | {row['more_gb']:.1f} | ≤ {row['wanted_gb']:.0f}"
+                f"| {row['model_gb']:.1f} | {row['more_gb']:.2f} | ≤ {row['wanted_gb']:.0f}"
             ),
             missed=lambda row: row["share"] < row["wanted_share"] or row["more_gb"] > row["wanted_gb"],
         ),

@@ -93,6 +93,18 @@ def test_inputs_of_another_kind(tiny_bert: Path, vit: Path) -> None:
         layers(vit, [RECORDING])
 
 
+def test_inputs_that_a_model_cannot_take(tiny_bert: Path, vit: Path) -> None:
+    """Token ids beyond the vocabulary, and images of another size: what the model raises becomes one line."""
+    bert, other = (transformers.AutoModel.from_pretrained(folder) for folder in (tiny_bert, vit))
+    for model, batch in (
+        (bert, {"input_ids": torch.full((3, 4), 10_000)}),
+        (other, {"pixel_values": torch.zeros(2, 3, 99, 99)}),
+    ):
+        with raises(InputError, message="the model failed .*", wanted="inputs that .* accepts") as caught:
+            iso.layers(model, [batch], progress=False)
+        assert "\n" not in str(caught.value)
+
+
 def test_empty_batches(tiny_bert: Path, vit: Path) -> None:
     model = transformers.AutoModel.from_pretrained(vit)
     with raises(ShapeError, argument="inputs", message="has no batches"):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import block_rows
 from isoscope.kernels.precision import two_sum
-from isoscope.kernels.products import split_product, sum_of_squares, symmetric_product, weighted_sums
+from isoscope.kernels.products import sum_of_squares, symmetric_product, weighted_sums
 from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
@@ -50,17 +50,16 @@ def moved_to_mean(
     return mean, rest, scatter, cubic - m * trace - 2 * Am + 2 * n * square * m, quartic
 
 
-def device_sums(block: Tensor, *, fourth: bool, rounded: bool = False) -> Sums:
+def device_sums(block: Tensor, *, fourth: bool) -> Sums:
     """Return what `moved_to_mean` gives for rows on CUDA, of few numbers in one launch.
 
-    Nothing waits for the device. `rounded` rows were in half precision: their products are taken by
-    `split_product`.
+    Nothing waits for the device.
     """
     n_rows = rows_at_once(block.shape[1])
     if block.numel() <= MOST_NUMBERS:
-        sums = replayed(block_sums, block, fourth=fourth, n_rows=n_rows, rounded=rounded)
+        sums = replayed(block_sums, block, fourth=fourth, n_rows=n_rows)
     else:
-        sums = block_sums(block, fourth=fourth, n_rows=n_rows, rounded=rounded)
+        sums = block_sums(block, fourth=fourth, n_rows=n_rows)
     mean, rest, scatter, *fourths = sums
     cubic, quartic = fourths if fourth else (None, None)
     return mean, rest, scatter, cubic, quartic
@@ -81,22 +80,20 @@ def spread_sums(block: Tensor, *, n_rows: int) -> Tensor:
     return torch.stack([(1 / (shares @ shares)).clamp(min=1), trace, mean @ mean, squares @ squares])
 
 
-def _near_mean(block: Tensor, n_rows: int, *, rounded: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def _near_mean(block: Tensor, n_rows: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return a point near the mean, the rows about it, and their scatter in float64."""
     about = (weighted_sums(block.new_ones(1, len(block)), block)[0] / len(block)).to(block.dtype)
     V = block - about
-    if rounded:
-        return about, V, split_product(V)
     return about, V, reduce(torch.add, [symmetric_product(part).double() for part in V.split(n_rows)])
 
 
-def block_sums(block: Tensor, *, fourth: bool, n_rows: int, rounded: bool = False) -> tuple[Tensor, ...]:
+def block_sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
     """Return what `device_sums` does, without those that are None.
 
     float32 adds up the products of `n_rows` rows at most.
     """
     n = len(block)
-    about, V, scatter = _near_mean(block, n_rows, rounded=rounded)
+    about, V, scatter = _near_mean(block, n_rows)
     weights = block.new_ones(2 if fourth else 1, n)
     quartic: Tensor | None = None
     if fourth:

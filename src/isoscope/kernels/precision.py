@@ -25,7 +25,7 @@ DIRECT_BYTES = 2 * 2**20  # of rows in float64 that are taken by direct differen
 LEAST_SUM = 1e-290  # below, squares and fourth powers are held with fewer digits or none
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
-_FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
+FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _VANISHED = 1e-305  # stands for squares that underflow, so that a sum of them is refused as too small
 
@@ -109,7 +109,7 @@ def length_unit(rows: Tensor, origin: Tensor) -> float:
 
 def hangs_on_few(spread: float, quartic: float) -> bool:
     """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
-    return quartic > _FEW_ROWS * spread * spread  # a power of floats may overflow
+    return quartic > FEW_ROWS * spread * spread  # a power of floats may overflow
 
 
 def float32_suits(spread: float, quartic: float, n: float, d: int) -> bool:

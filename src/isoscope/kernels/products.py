@@ -10,7 +10,6 @@ from torch import Tensor
 _N_PANELS = 8  # measured on one core, d = 384: 0.56 of the full product; 0.58 with 4, 0.80 with 2
 _MIN_PANEL = 48  # narrower panels starve the product
 _PRODUCT_RUN = 1024  # rows; at d ≤ 48 the products of all runs take no longer than one of all rows
-_SPLIT_RUNS = 4  # runs of half-precision products held at a time
 _RUN = 128  # rows; measured at d = 384: 5e-8 off, a vector times 4,096 rows 7e-7, in the same time
 
 
@@ -28,20 +27,26 @@ def add_upper_product(total: Tensor, U: Tensor, *, fresh: bool = False) -> None:
 
     For few columns one general product is faster, and fills the whole. A `fresh` total is written over.
     """
-    for start, stop in _panels(U.shape[1]):
+    for start, stop in panels(U.shape[1]):
         total[start:stop, start:].addmm_(U[:, start:stop].T, U[:, start:], beta=0 if fresh else 1)
 
 
 def add_upper(total: Tensor, part: Tensor) -> None:
     """Add what `add_upper_product` filled of `part` to `total`."""
-    for start, stop in _panels(len(part)):
+    for start, stop in panels(len(part)):
         total[start:stop, start:] += part[start:stop, start:]
 
 
-def _panels(d: int) -> list[tuple[int, int]]:
-    width = -(-d // _N_PANELS)
-    if width < _MIN_PANEL:
-        width = d
+def panels(d: int, width: int | None = None) -> list[tuple[int, int]]:
+    """Return where the panels of d columns start and stop; by default so many as speed up a CPU.
+
+    >>> panels(5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    if width is None:
+        width = -(-d // _N_PANELS)
+        if width < _MIN_PANEL:
+            width = d
     return [(start, min(start + width, d)) for start in range(0, d, width)]
 
 
@@ -75,40 +80,24 @@ def product_of_runs(X: Tensor) -> Tensor:
     return torch.bmm(runs.transpose(1, 2), runs).sum(dim=0, dtype=torch.float64) + rest.T @ rest
 
 
-def split_product(U: Tensor) -> Tensor:
-    """(d, d) UᵀU of float32 rows in float64, by products of bfloat16 parts with 16 bits of each number.
+def wide_product(A: Tensor, B: Tensor) -> Tensor:
+    """(d, e) AᵀB of half-precision rows in float64, added up in float32 over 1,024 rows at most.
 
-    On a GPU its tensor cores take these in a sixth of the time of float32. They add up in float32, so that
-    products of few rows at a time are. The error is about 3e-6 of the mean square: too much for float32
-    vectors, and little for states that were rounded to 8 bits.
-
-    >>> split_product(torch.eye(2))
+    >>> wide_product(torch.eye(2).bfloat16(), torch.eye(2).bfloat16())
     tensor([[1., 0.],
             [0., 1.]], dtype=torch.float64)
     """
-    total = U.new_zeros(U.shape[1], U.shape[1], dtype=torch.float64)
-    for part in U.split(_SPLIT_RUNS * _PRODUCT_RUN):
-        high = part.bfloat16()
-        low = (part - high).bfloat16()
-        cross = _half_product(high, low)
-        total += _half_product(high, high) + cross + cross.T
-    return total
+    n_runs = len(A) // _PRODUCT_RUN
+    stop = n_runs * _PRODUCT_RUN
+    rest = _in_float32(torch.mm, A[stop:].mT, B[stop:]).double()
+    if not n_runs:
+        return rest
+    a, b = (one[:stop].view(n_runs, _PRODUCT_RUN, one.shape[1]) for one in (A, B))
+    total = _in_float32(torch.bmm, a.mT, b).sum(dim=0, dtype=torch.float64)
+    return total + rest if stop < len(A) else total
 
 
-def _half_product(A: Tensor, B: Tensor) -> Tensor:
-    """(d, d) AᵀB in float64, added up in float32 over 1,024 rows at most."""
-    stop = len(A) // _PRODUCT_RUN * _PRODUCT_RUN
-    total = A.new_zeros(A.shape[1], B.shape[1], dtype=torch.float64)
-    if stop:
-        a, b = (one[:stop].reshape(-1, _PRODUCT_RUN, one.shape[1]) for one in (A, B))
-        total += _wide(torch.bmm, a.mT, b).sum(dim=0, dtype=torch.float64)
-    if stop < len(A):
-        total += _wide(torch.mm, A[stop:].mT, B[stop:])
-    return total
-
-
-def _wide(product: Any, A: Tensor, B: Tensor) -> Tensor:
-    """Return a product of half-precision factors in float32."""
+def _in_float32(product: Any, A: Tensor, B: Tensor) -> Tensor:
     if A.is_cuda:
         wide: Tensor = product(A, B, out_dtype=torch.float32)
         return wide
@@ -120,7 +109,7 @@ def mirrored(upper: Tensor) -> Tensor:
 
     Products round (i, j) and (j, i) differently on some CPUs, so only one of them is taken.
     """
-    for start, stop in _panels(len(upper)):
+    for start, stop in panels(len(upper)):
         upper[stop:, start:stop] = upper[start:stop, stop:].T
         square = upper[start:stop, start:stop]
         square.triu_().add_(square.triu(1).T)

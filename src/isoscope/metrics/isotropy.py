@@ -14,7 +14,7 @@ from isoscope.kernels.at_hand import at_hand
 from isoscope.kernels.precision import LEAST_SUM
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.metrics.thresholds import variance
-from isoscope.statistics.deferred import quick_participation
+from isoscope.statistics.device_participation import quick_participation
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,7 @@ from isoscope.models.forward import OUTPUT, Layer, StateBatch, hidden_states, re
 from isoscope.models.inner import unwrapped
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.module_names import matching_modules
+from isoscope.models.state_budget import StateBudget
 from isoscope.models.states import States, TokenBatch, chosen_layers, one_width
 from isoscope.models.untouched import device_of
 from isoscope.space import Space
@@ -71,6 +73,7 @@ class BatchStates(States):
         self.sink_ratio, self._include_sinks = sink_ratio, sinks
         self._thresholds: dict[int, Tensor] = {}
         self._asked = self._modules(modules)
+        self._budget = StateBudget(self._core, of_modules=self._asked is not None)
         self._running: Iterator[StateBatch] | None = hidden_states(model, self._checked(), layers=self._asked)
         began = time.perf_counter()
         first = next(self._running, None)
@@ -78,6 +81,7 @@ class BatchStates(States):
         if first is None:
             raise ShapeError("has no batches", argument="inputs", wanted="at least one batch")
         self._first: StateBatch | None = first
+        self._budget.learn(first)
         if special and first.batch.ids is None:
             raise InputError("goes with tokens", argument="special")
         # the same mask: neither a special_tokens_mask nor a tokenizer tells special tokens from others
@@ -113,7 +117,7 @@ class BatchStates(States):
         return list(matching_modules(self._core, modules))
 
     def _checked(self) -> Iterator[InputBatch]:
-        """Yield the batches with their items numbered; raise ShapeError for an empty one."""
+        """Yield the batches, large ones in parts, with their items numbered; refuse an empty one."""
         n_items = 0
         for number, batch in enumerate(self._inputs):
             inputs = batch
@@ -121,11 +125,10 @@ class BatchStates(States):
                 inputs = InputBatch.of(batch, tokenizer=self._tokenizer, special=self._special)
             if not len(inputs.items):
                 raise ShapeError("is empty", argument=f"inputs[{number}]", wanted="at least one item")
-            yield InputBatch(
-                inputs.inputs, torch.arange(n_items, n_items + len(inputs.items)), inputs.ids, inputs.present,
-                inputs.counted,
-            )  # fmt: skip
-            n_items += len(inputs.items)
+            for part in self._budget.parts(number, inputs):
+                items = torch.arange(n_items, n_items + len(part.items))
+                yield replace(part, items=items, rows=None)
+                n_items += len(items)
 
     def __repr__(self) -> str:
         return f"BatchStates({self.title}, {len(self.layers)} layers)"
@@ -242,7 +245,7 @@ class BatchStates(States):
         on_device = places.to(grids[layers[0]].device)
 
         def vectors(layer: Layer) -> Tensor:
-            return grids[layer].flatten(0, 1).index_select(0, on_device).float()
+            return grids[layer].flatten(0, 1).index_select(0, on_device)
 
         norms = torch.stack(
             [
@@ -293,7 +296,7 @@ class BatchStates(States):
                 kept = ~batch.is_sink if not self._include_sinks else torch.ones_like(batch.is_sink)
                 items = batch.items[kept].tolist()
                 for layer in batch.layers if items else ():
-                    vectors = batch.vectors(layer)[kept.to(self.device)]
+                    vectors = batch.vectors(layer)[kept.to(self.device)].float()
                     labels = Labels(torch.tensor(items) - items[0], tuple(range(items[0], items[-1] + 1)))
                     space = Space(vectors, sentences=labels.seen(), layer=layer, name=self.name)
                     yield from space.blocks(n_rows or len(space))

@@ -64,6 +64,36 @@ class InputBatch:
         counted = present if special or marks is None else present & ~marks.bool()
         return cls(arguments, items, ids, present, counted)
 
+    @property
+    def n_inputs(self) -> int:
+        """The number of token ids, or of numbers in the first input."""
+        values = self.inputs.values() if isinstance(self.inputs, Mapping) else [self.inputs]
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        return self.ids.numel() if self.ids is not None else tensors[0].numel() if tensors else 0
+
+    def parts(self, n_parts: int) -> Iterator[InputBatch]:
+        """Yield the items in up to so many batches; one where an input is not a tensor by item.
+
+        >>> batch = InputBatch.of({"input_ids": torch.zeros(5, 3, dtype=torch.int64)})
+        >>> [part.items.tolist() for part in batch.parts(2)]
+        [[0, 1, 2], [3, 4]]
+        """
+        n = len(self.items)
+        values = list(self.inputs.values()) if isinstance(self.inputs, Mapping) else [self.inputs]
+        if n_parts < 2 or not all(isinstance(value, Tensor) and len(value) == n for value in values):
+            yield self
+            return
+        size = -(-n // min(n_parts, n))
+        of_items = self.inputs, self.items, self.ids, self.present, self.counted
+        for start in range(0, n, size):
+            yield InputBatch(*(_rows(values, slice(start, start + size)) for values in of_items))
+
+
+def _rows(value: Any, part: slice) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _rows(one, part) for name, one in value.items()}
+    return None if value is None else value[part]
+
 
 def _special_ids(tokenizer: Any) -> list[int]:
     """Return the ids of special tokens; the unknown token is not one of them, since it stands for a word."""

@@ -24,7 +24,7 @@ from isoscope.models.inner import is_sentence_model, transformer_of, unwrapped
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.model_files import running
 from isoscope.models.module_names import listed
-from isoscope.models.untouched import device_of, untouched
+from isoscope.models.untouched import device_of, dtype_of, untouched
 
 Layer = int | str
 OUTPUT = "output"
@@ -51,9 +51,13 @@ class StateBatch:
     def __getitem__(self, layer: Layer) -> Tensor:
         return self.named[layer] if layer in self.named else self.hidden[layer]  # type: ignore[index]
 
+    def kept(self, layer: Layer) -> Tensor:
+        """Return the (m, d) states of the tokens that are not padding, item by item."""
+        return self.present(self[layer])
+
     def rows(self, layer: Layer) -> Tensor:
-        """Return the (m, d) states of the tokens that are not padding in float32, item by item."""
-        return self.present(self[layer]).float()
+        """Return the same in float32."""
+        return self.kept(layer).float()
 
     def norms(self) -> Tensor:
         """Return the (layers, m) norms of the tokens that are not padding in float32, without a copy."""
@@ -243,7 +247,7 @@ class _Forward:
         return by_name
 
     def _call(self, model: Any, *inputs: Any, **named: Any) -> Any:
-        """Call a model, and convert a RuntimeError into an InputError about its inputs.
+        """Call a model, and convert what it raises for inputs that it cannot take into an InputError.
 
         Subclasses of RuntimeError (out of memory, not implemented) are not converted.
         """
@@ -252,8 +256,8 @@ class _Forward:
                 return model(*inputs, **named)
         try:
             return model(*inputs, **named)
-        except RuntimeError as error:
-            if type(error) is not RuntimeError:
+        except (RuntimeError, ValueError, IndexError) as error:
+            if type(error) not in (RuntimeError, ValueError, IndexError):
                 raise
             shape = f" of shape {tuple(inputs[0].shape)}" if inputs and isinstance(inputs[0], Tensor) else ""
             raise InputError(
@@ -325,8 +329,8 @@ def _placed(inputs: Any, model: Any) -> Any:
         return {name: _placed(value, model) for name, value in inputs.items()}
     if not isinstance(inputs, Tensor) or not isinstance(model, nn.Module):
         return inputs
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), inputs.dtype)
-    return inputs.to(device_of(model), dtype if inputs.is_floating_point() else inputs.dtype)
+    dtype = dtype_of(model) if inputs.is_floating_point() else None
+    return inputs.to(device_of(model), dtype or inputs.dtype)
 
 
 def _tensor_of(output: Any, what: str) -> Tensor:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -20,7 +21,9 @@ from isoscope.models.cache import weights_fingerprint
 from isoscope.models.forward import Layer, StateBatch, hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.module_names import matching_modules
+from isoscope.models.state_budget import most_state_bytes
 from isoscope.models.tokens import tokenize
+from isoscope.models.untouched import dtype_of
 from isoscope.space import Space
 
 
@@ -30,7 +33,7 @@ class TokenBatch:
 
     Attributes:
         layers: the layers that are measured.
-        vectors: a function from a layer to the (m, d) states in float32, on the model's device.
+        vectors: a function from a layer to the (m, d) states in their type, on the model's device.
         norms: by layer, the (m,) norms of the states, on the model's device.
         sinks: the attention sinks among the rows that are counted.
         is_sink: (m,) bool on the CPU.
@@ -72,7 +75,7 @@ class States:
         special: also count special tokens ([CLS], [SEP], <s>).
         sinks: also count attention sinks.
         sink_ratio: a token is an attention sink if its norm exceeds this many times the median.
-        batch_tokens: tokens in a batch; by default 4,096, and 32,768 on CUDA.
+        batch_tokens: tokens in a batch; by default 4,096, and 32,768 on CUDA, or fewer in a large model.
         device: the device to run the model on; by default a CUDA device if there is one.
         download: download the model if it is not on this machine.
     """
@@ -111,8 +114,13 @@ class States:
         self._of_modules = modules is not None
         self.sink_ratio, self._include_sinks = sink_ratio, sinks
         self._thresholds: dict[int, Tensor] = {}
-        n_tokens = usual_batch(self.model.device) if batch_tokens is None else batch_tokens
-        self.groups = text_batches(self.tokenized, n_tokens)
+        if batch_tokens is None:
+            dtype, n_dims = dtype_of(self.model.model) or torch.float32, self.model.n_dims
+            most = most_state_bytes(self.model.device, n_dims) // (
+                self.model.n_layers * n_dims * dtype.itemsize
+            )
+            batch_tokens = max(1, min(usual_batch(self.model.device), most))
+        self.groups = text_batches(self.tokenized, batch_tokens)
         tokens = self.tokenized.rows
         self.counted = ~tokens.is_padding if special else ~(tokens.is_padding | tokens.is_special)
 
@@ -213,7 +221,7 @@ class States:
         is_sink[counted] = sinks.mask
         by_layer = dict(zip(layers, norms, strict=True))
         items = self.tokenized.rows.sentences.codes[rows]
-        return TokenBatch(self.layers, states.rows, by_layer, sinks, is_sink, items, rows)
+        return TokenBatch(self.layers, states.kept, by_layer, sinks, is_sink, items, rows)
 
     def _norms(self, states: StateBatch) -> Tensor:
         """Return the (layers, m) norms in all hidden states, or in the modules that are measured."""
@@ -321,7 +329,7 @@ def one_width(widths: Mapping[Layer, int]) -> int:
     return next(iter(widths.values()))
 
 
-def chosen_layers(layers: Iterable[int] | None, n_layers: int) -> list[int]:
+def chosen_layers(layers: Any, n_layers: int) -> list[int]:
     """Return the numbers of the chosen layers in ascending order; negative ones count from the end.
 
     >>> chosen_layers([0, -1], 7)
@@ -329,11 +337,11 @@ def chosen_layers(layers: Iterable[int] | None, n_layers: int) -> list[int]:
     """
     if layers is None:
         return list(range(n_layers))
-    chosen = list(layers)
+    chosen: list[Any] = list(layers) if isinstance(layers, Iterable) else [layers]
     for layer in chosen:
-        if not -n_layers <= layer < n_layers:
+        if not isinstance(layer, Integral) or not -n_layers <= int(layer) < n_layers:
             wanted = f"numbers from 0 (the embedding layer) to {n_layers - 1}"
             raise InputError(argument="layers", got=layer, wanted=wanted)
     if not chosen:
         raise InputError(argument="layers", got=chosen, wanted="at least one layer")
-    return sorted({layer % n_layers for layer in chosen})
+    return sorted({int(layer) % n_layers for layer in chosen})

@@ -68,6 +68,12 @@ def device_of(model: Any) -> torch.device:
     return torch.device("cpu")
 
 
+def dtype_of(model: Any) -> torch.dtype | None:
+    """Return the type of a model's first parameter of floating-point numbers; None where it has none."""
+    parameters = model.parameters() if isinstance(model, nn.Module) else ()
+    return next((values.dtype for values in parameters if values.is_floating_point()), None)
+
+
 def _execution_device(model: nn.Module) -> torch.device:
     """Return the device of the first of accelerate's hooks that has one."""
     for module in model.modules():

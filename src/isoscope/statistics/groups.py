@@ -208,10 +208,8 @@ class GroupMoments(_Groups):
         steps = torch.where(present, self.about[1], 0.0)
         centred = torch.where(present, steps - steps.sum(dim=0) / present.sum(), 0.0)
         U, s, V = torch.linalg.svd(centred.detach(), full_matrices=False)
-        noise = (V.square() @ self._rounded_by.square()).sqrt() * sum(
-            math.sqrt(side) for side in centred.shape
-        )
-        kept = s > (noise + max(centred.shape) * 2**-52 * s[0])
+        noise = sum(map(math.sqrt, centred.shape)) * (V.square() @ self._rounded_by.square()).sqrt()
+        kept = s > noise + max(centred.shape) * 2**-52 * s[0]
         rank = int(kept[: max(int(present.sum()) - 1, 0)].cumprod(0).sum())
         return U[:, :rank], s[:rank], V[:rank]
 
@@ -219,8 +217,8 @@ class GroupMoments(_Groups):
     def _rounded_by(self) -> Tensor:
         """(d,) how far rounding of the vectors has moved each coordinate, by root mean square."""
         present = self.counts > 0
-        n_rows = self.counts[present, None]
-        squares = self.means[present].square() + self.within[present, None] / n_rows / self.n_dims
+        variances = self.within[present, None] / self.counts[present, None] / self.n_dims
+        squares = self.means[present].square() + variances
         ulps = self.spacing if self.spacing > _HALF else _ULPS * self.spacing
         return (ulps * squares.mean(dim=0).sqrt() / math.sqrt(12)).detach()
 

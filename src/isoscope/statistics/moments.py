@@ -328,14 +328,14 @@ def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | 
         rows = block.to(sums_dtype(block))
         if also:
             also(rows)
-        return of_whole_block(rows, fourth)
+        return _of_whole_block(rows, fourth)
     return _of_chunks(block, fourth, also)
 
 
-def of_whole_block(block: Tensor, fourth: bool = True, *, rounded: bool = False) -> Moments:
-    """Return the moments of rows that are centred twice, without waiting; `rounded`: see `device_sums`."""
+def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
+    """Return the moments of rows that are centred twice, without waiting."""
     if block.is_cuda and not block.requires_grad:
-        mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth, rounded=rounded)
+        mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth)
         return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
     shift = block.mean(dim=0)
     U = block - shift

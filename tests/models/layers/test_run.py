@@ -251,8 +251,16 @@ def test_few_tokens_have_no_local_dimension(gpt: LanguageModel) -> None:
     assert any(
         "50 tokens are too few for 100 neighbours" in note and "`sample`" in note for note in profile.notes
     )
-    with raises(InputError, argument="k", wanted="at least 2"):
+    with raises(InputError, argument="k", wanted="a whole number of at least 2"):
         measure_layers(TEXTS, model=gpt, k=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    "option", ["k", "sample", "window", "max_tokens", "batch_tokens", "batch_size", "layers"]
+)
+def test_options_that_are_no_numbers(gpt: LanguageModel, option: str) -> None:
+    with raises(InputError, argument=option):
+        measure_layers(TEXTS, model=gpt, progress=False, **{option: "x"})
 
 
 @pytest.mark.parametrize(

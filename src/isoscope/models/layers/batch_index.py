@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from isoscope.models.layers.plan import BatchRows, TypePlan
 
@@ -41,15 +43,15 @@ class Bags:
             pieces and (pieces[0].to(device), pieces[1].to(device)),
         )  # fmt: skip
 
-    def sums(self, values: Tensor) -> Tensor:
-        """Return the (G, d) sums over each group of rows of (m, d) values."""
+    def sums(self, values: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return the (G, d) sums over each group of rows of (m, d) values, or of (m,) weights times them."""
+        bags = partial(embedding_bag, mode="sum")
+        own = None if weights is None else weights[self.rows]
         if self.pieces is None:
-            return torch.nn.functional.embedding_bag(self.rows, values, self.starts, mode="sum")
+            return bags(self.rows, values, self.starts, per_sample_weights=own)
         starts, groups = self.pieces
-        parts = torch.nn.functional.embedding_bag(self.rows, values, starts, mode="sum")
-        return torch.nn.functional.embedding_bag(
-            torch.arange(len(starts), device=values.device), parts, groups, mode="sum"
-        )
+        parts = bags(self.rows, values, starts, per_sample_weights=own)
+        return bags(torch.arange(len(starts), device=values.device), parts, groups)
 
 
 def _pieces(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:

@@ -218,5 +218,5 @@ def _check_same(name: str, profile: LayerProfile, others: Mapping[str, LayerProf
                 f"{len(other.layers)} × {other.n_dims}",
                 argument="checkpoints",
                 wanted="checkpoints of one model",
-                hint="isoscope layers A B texts.txt compares two models",
+                hint="compare two models by isoscope layers A B FILE",
             )

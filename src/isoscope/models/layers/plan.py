@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import ShapeError
 from isoscope.labels import Labels
 from isoscope.models.states import States, TokenBatch
 from isoscope.models.tokens import Tokenized
 from isoscope.statistics.strata import draw_rows
 
+_MOMENT_BYTES = 5  # of a (d, d) sum in float64, of which nine sixteenths are held
 BASELINE_TEXTS = 1000  # the baseline of the papers is one random token of each
 
 
@@ -154,9 +155,9 @@ class LayerPlan:
         )  # fmt: skip
 
     def layer_bytes(self, n_dims: int) -> int:
-        """Return the largest size of the sums of one layer: types, sample, and four matrices of moments."""
+        """Return the largest size of the sums of one layer: types, sample, and a triangle of moments."""
         n_types = len(self.types.counts)
-        return 4 * n_dims * (self.types.n_slots + len(self.sample)) + 16 * n_types + 4 * 8 * n_dims**2
+        return 4 * n_dims * (self.types.n_slots + len(self.sample)) + 16 * n_types + _MOMENT_BYTES * n_dims**2
 
     @classmethod
     def of(cls, states: States, *, sample: int, seed: int) -> LayerPlan:
@@ -169,8 +170,6 @@ class LayerPlan:
                 argument="texts",
                 wanted="at least 2",
             )
-        if sample < 2:
-            raise InputError(argument="sample", got=sample, wanted="at least 2 tokens")
         batch_of_text = torch.empty(len(states.tokenized.lengths), dtype=torch.int64)
         for number, texts in enumerate(states.groups):
             batch_of_text[texts] = number
@@ -199,8 +198,6 @@ class OpenPlan:
     type_names: tuple[str, ...] = ()
 
     def __init__(self, *, sample: int, seed: int) -> None:
-        if sample < 2:
-            raise InputError(argument="sample", got=sample, wanted="at least 2 vectors")
         self.sample_rows, self._seed = sample, seed
         self.n_counted = self.n_items = 0
         none = torch.zeros(0, dtype=torch.int64)
@@ -212,8 +209,8 @@ class OpenPlan:
         return min(self.sample_rows, self.n_counted)
 
     def layer_bytes(self, n_dims: int) -> int:
-        """Return the largest size of the sums of one layer: the sample, and four matrices of moments."""
-        return 4 * n_dims * self.sample_rows + 4 * 8 * n_dims**2
+        """Return the largest size of the sums of one layer: the sample, and a triangle of moments."""
+        return 4 * n_dims * self.sample_rows + _MOMENT_BYTES * n_dims**2
 
     def batch(self, number: int, batch: TokenBatch) -> BatchRows:
         """Return the rows of the next batch; number 0 begins a pass."""

@@ -27,6 +27,7 @@ from isoscope.models.layers.layer_neighbors import neighbors_in_each, unit_neigh
 from isoscope.space import Space
 from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.moments import Moments
 from isoscope.statistics.neighbors import Neighbors
 
 INFORMATIVITY_KS = (1, 2, 3, 5, 10)
@@ -47,15 +48,29 @@ class LayerStatistics(Statistics):
         clusters: whether to find clusters.
         k: the number of neighbours for the local dimension.
         seed: the seed of random choices.
-        sums: the statistics of all tokens, by name.
+        moments: a function that returns the moments of all tokens, which are large; by default of the sample.
+        sums: the other statistics of all tokens, by name.
     """
 
     def __init__(
-        self, sample: Space, *, baseline: tuple[int, Tensor], clusters: bool, k: int, seed: int, **sums: Any
+        self,
+        sample: Space,
+        *,
+        baseline: tuple[int, Tensor],
+        clusters: bool,
+        k: int,
+        seed: int,
+        moments: Callable[[], Moments] | None = None,
+        **sums: Any,
     ) -> None:
         super().__init__(sample, seed=seed)
-        self.k, self.has_clusters, self._baseline = k, clusters, baseline
+        self.k, self.has_clusters, self._baseline, self._moments = k, clusters, baseline, moments
         vars(self).update(sums)
+
+    @cached_property
+    def moments(self) -> Moments:  # type: ignore[override]
+        """The moments of all tokens."""
+        return Moments.of(self.space) if self._moments is None else self._moments()
 
     @property
     def sampled_anisotropy(self) -> Tensor:
@@ -148,7 +163,7 @@ def take_sample(layer: LayerStatistics, names: Collection[str]) -> None:
 
 def sums_on_host(layer: LayerStatistics) -> None:
     """Move the sums of a layer to the CPU, whose cores take eigenvalues of small matrices side by side."""
-    sums = {name: vars(layer)[name] for name in _SUMS if name in vars(layer)}
+    sums = {name: getattr(layer, name) for name in _SUMS if name == "moments" or name in vars(layer)}
     vars(layer).update(statistic_on(sums, torch.device("cpu")))
     n, drawn = layer._baseline
     layer._baseline = n, drawn.cpu()
@@ -298,6 +313,8 @@ def chosen_quantities(metrics: Any = None) -> list[Quantity]:
 def take(quantities: Iterable[Quantity], *, layer: LayerStatistics, **about: Any) -> list[Reading]:
     """Return the readings of a layer; `about` is their space and group."""
     metrics = registered()
-    return [
+    readings = [
         taken(one.name, _OWN.get(one.name) or metrics[one.name].compute, layer, **about) for one in quantities
     ]
+    vars(layer).pop("moments", None)  # of one layer on each core: those of all would take several times more
+    return readings

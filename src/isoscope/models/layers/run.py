@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from isoscope.arguments import as_mebibytes, parse_memory, renamed
-from isoscope.arrays import HALVES
-from isoscope.errors import InputError, ShapeError, check_seed
+from isoscope.errors import ShapeError, check_seed, check_whole
+from isoscope.kernels.precision import FEW_ROWS
 from isoscope.metrics.isotropy import few_notes
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.forward import Layer, StateBatch
@@ -36,7 +36,6 @@ from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
 MEMORY = 2**30  # bytes for the sums of all layers, by default
-_UNCHECKED_BYTES = 2**31  # of states, and of their sums, that are on a device until they are checked
 
 
 @renamed(texts="inputs")
@@ -100,7 +99,7 @@ def layers(
         clusters: find clusters and centre them, which is the slowest part.
         k: the number of neighbours for the local dimension.
         sink_ratio: a token is an attention sink if its norm exceeds this many times the median.
-        batch_tokens: tokens in a batch; by default 4,096, and 32,768 on CUDA.
+        batch_tokens: tokens in a batch; by default 4,096, and 32,768 on CUDA, or fewer in a large model.
         batch_size: images or recordings in a batch.
         memory: the memory limit for the sums of all layers, such as "2GB"; by default 1 GiB. Where they
             exceed it, the texts are read more than once, each time for some of the layers.
@@ -117,8 +116,11 @@ def layers(
         download: download the model if it is not on this machine.
     """
     check_seed(seed)
-    if k < 2:
-        raise InputError(argument="k", got=k, wanted="at least 2 neighbours")
+    for name, value, least in (("k", k, 2), ("sample", sample, 2), ("batch_size", batch_size, 1)):
+        check_whole(name, value, least=least)
+    for name, most in (("window", window), ("max_tokens", max_tokens), ("batch_tokens", batch_tokens)):
+        if most is not None:
+            check_whole(name, most)
     quantities = chosen_quantities(metrics)
     limit = parse_memory(memory) or MEMORY
     with Bar(show=progress) as bar:
@@ -212,8 +214,7 @@ class _Run:
                         for layer in chosen
                     }
                 own = {layer: sums[layer] for layer in chosen}
-                rounded = {layer: states[layer].dtype in HALVES for layer in chosen}
-                n_done += self._add(number, row_set, batch, own, places[row_set], rounded)
+                n_done += self._add(number, row_set, batch, own, places[row_set])
             if self.states.n_tokens is not None:
                 self.bar.share(n_done / self.states.n_tokens)
         self.seconds["model"] += clock.seconds
@@ -233,7 +234,6 @@ class _Run:
         batch: TokenBatch,
         sums: Mapping[Layer, LayerSums],
         places: SinkPlaces,
-        rounded: Mapping[Layer, bool],
     ) -> int:
         """Add a batch to the sums of each layer, and return how many rows it has."""
         device, plan = self.states.device, self.plans[row_set]
@@ -241,16 +241,19 @@ class _Run:
         is_sink = batch.is_sink.to(device)
         index = BatchIndex.of(plan.batch(number, batch), is_sink, plan.types)
         places.add(index)
-        layers, n_rows = list(sums), len(batch.items)
-        n_dims = max(self.states.widths.values())
-        at_once = max(1, _UNCHECKED_BYTES // (4 * n_rows * n_dims + 3 * 8 * n_dims**2))
-        for start in range(0, len(layers), at_once):
-            some = layers[start : start + at_once]
-            for layer in some:
-                vectors, norms = batch.vectors(layer), batch.norms[layer]
-                sums[layer].add(vectors, norms, index, is_sink, rounded=rounded[layer])
-            LayerSums.check([sums[layer] for layer in some])
-        return n_rows
+        uneven = _are_uneven(batch, list(sums), index)
+        for layer, own in sums.items():
+            own.add(batch.vectors(layer), batch.norms[layer], index, is_sink, uneven=uneven[layer])
+        return len(batch.items)
+
+
+def _are_uneven(batch: TokenBatch, layers: list[Layer], index: BatchIndex) -> dict[Layer, bool]:
+    """Return by layer whether a few tokens that are no sinks are far longer than all others."""
+    if not layers:
+        return {}
+    squares = torch.stack([batch.norms[layer] for layer in layers])[:, index.kept.rows].double().square()
+    uneven = squares.square().sum(dim=1) > FEW_ROWS * squares.sum(dim=1).square()
+    return dict(zip(layers, uneven.tolist(), strict=True))
 
 
 class _Clock:

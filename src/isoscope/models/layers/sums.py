@@ -5,69 +5,45 @@ The sums over all tokens are these two together, so nothing is summed twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from isoscope.errors import InputError
+from isoscope.kernels.products import weighted_sums
 from isoscope.labels import Labels
 from isoscope.models.layers.batch_index import BatchIndex, Part
+from isoscope.models.layers.moment_sums import MomentSums
 from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import LayerStatistics
 from isoscope.models.layers.type_sums import SinkPlaces, TypeSums
 from isoscope.space import Space
-from isoscope.statistics.deferred import Unchecked, can_defer, checked, unchecked
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.moments import Moments
-
-_MANY_ROWS = 4  # on the CPU, rows are gathered until they are so many times the dimensions, then multiplied
 
 
 class _Rows:
     """Moments and directions of rows that come in batches of any size."""
 
     def __init__(self) -> None:
-        self._moments: Moments | None = None
+        self.moments = MomentSums()
         self._directions: Directions | None = None
-        self._few: list[Tensor] = []
 
-    def add(
-        self, states: Tensor, units: Tensor, norms: Tensor, unit_sum: Tensor, *, rounded: bool
-    ) -> Unchecked | None:
-        """Add one more batch; return moments that are still to be checked, and then merged."""
-        part = _directions(units, norms, unit_sum)
+    def add(self, states: Tensor, lifted: Tensor, norms: Tensor, unit_sum: Tensor, *, uneven: bool) -> None:
+        """Add one more batch: states, and in float32; their norms, and the sum of their unit vectors."""
+        self.moments.add(states, uneven=uneven)
+        part = _directions(lifted, norms, unit_sum)
         self._directions = part if self._directions is None else self._directions.merge(part)
-        self._few.append(states)
-        enough = (1 if states.is_cuda else _MANY_ROWS) * states.shape[1]
-        if sum(map(len, self._few)) < enough:
-            return None
-        rows = self._gathered()
-        if can_defer(rows):
-            return unchecked(rows, rounded=rounded)
-        self.merge(Moments.of(rows))
-        return None
 
-    def merge(self, part: Moments) -> None:
-        """Add the moments of a batch."""
-        self._moments = part if self._moments is None else self._moments.merge(part)
-
-    def finish(self) -> tuple[Moments, Directions] | None:
-        """Return both statistics; None where no row came."""
-        if self._few:
-            self.merge(Moments.of(self._gathered()))
-        if self._moments is None or self._directions is None:
-            return None
-        n_zero = int(self._directions.n_zero)
-        return self._moments, replace(self._directions, count=int(self._directions.count), n_zero=n_zero)
-
-    def _gathered(self) -> Tensor:
-        rows = torch.cat(self._few) if len(self._few) > 1 else self._few[0]
-        self._few = []
-        return rows
+    def directions(self) -> Directions | None:
+        """Return the directions of all rows; None where no row came."""
+        found = self._directions
+        return found and replace(found, count=int(found.count), n_zero=int(found.n_zero))
 
 
 class LayerSums:
@@ -83,95 +59,98 @@ class LayerSums:
         self._texts = torch.zeros(2, 2, dtype=torch.float64, device=device)
         self._baseline_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
         self._baseline_counts = [0, 0]
-        self._sample = torch.empty(plan.sample_rows, n_dims, device=device)
+        self._sample: Tensor | None = None  # in the type of the states
         self._is_sink = torch.zeros(plan.sample_rows, dtype=torch.bool, device=device)
-        self._unchecked: list[tuple[_Rows, Unchecked]] = []
 
     def add(
-        self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor, *, rounded: bool = False
+        self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor, *, uneven: bool = False
     ) -> None:
-        """Add a batch: (m, d) states, their (m,) norms, and a mask of the sinks.
+        """Add a batch: (m, d) states in the model's type, their (m,) norms, and a mask of the sinks.
 
-        `rounded` states were computed in half precision.
+        A few of the states of an `uneven` batch are far longer than all others.
         """
-        units = states / norms.clamp(min=torch.finfo(norms.dtype).tiny)[:, None]
-        kept_sums, sink_sums = self._add_texts(states, units, index)
-        for rows, part, sums in (
-            (self._kept, index.kept, kept_sums),
-            (self._sinks, index.sinks, sink_sums),
+        lifted = states.float()
+        inverse = torch.where(norms > 0, 1 / norms, 0.0)
+        sums = self._add_texts(lifted, inverse, index)
+        for rows, part, unit_sums in zip(
+            (self._kept, self._sinks), (index.kept, index.sinks), sums, strict=True
         ):
             if len(part):
-                own_norms = _taken(norms, part)
-                own = _taken(states, part), _taken(units, part), own_norms, sums.sum(dim=0)
-                to_check = rows.add(*own, rounded=rounded)
-                if to_check is not None:
-                    self._unchecked.append((rows, to_check))
-        self._types.add(units, index)
-        self._add_baseline(units, index)
-        held, places = index.held
-        self._sample[places] = states[held].float()
-        self._is_sink[places] = is_sink[held]
-
-    @staticmethod
-    def check(layers: Iterable[LayerSums]) -> None:
-        """Check and merge the moments of the last batch in these layers, after one wait for the device."""
-        waiting = [one for layer in layers for one in layer._unchecked]
-        if waiting:
-            for (rows, _), moments in zip(waiting, checked([block for _, block in waiting]), strict=True):
-                rows.merge(moments)
-        for layer in layers:
-            layer._unchecked = []
+                own = _taken(states if states.is_cuda else lifted, part), _taken(lifted, part)
+                rows.add(*own, _taken(norms, part), unit_sums.sum(dim=0), uneven=uneven)
+        self._types.add(lifted, inverse, index)
+        self._add_baseline(lifted, inverse, index)
+        self._hold(states, index, is_sink)
 
     def finish(self, **options: Any) -> tuple[LayerStatistics, LayerStatistics]:
         """Return the statistics with sinks, and without them; `options` are those of LayerStatistics."""
-        kept, sinks = self._kept.finish(), self._sinks.finish()
+        kept, sinks = self._kept.directions(), self._sinks.directions()
         if kept is None:
             raise InputError("sink_ratio leaves no token that is no attention sink; raise it")
-        everyone = kept if sinks is None else (kept[0].merge(sinks[0]), kept[1].merge(sinks[1]))
+        everyone = kept if sinks is None else kept.merge(sinks)
         n_held, names = self._plan.n_sample, self._plan.type_names
         is_sink, sample_types = self._is_sink[:n_held], self._plan.sample_types
-        all_held = torch.ones_like(is_sink)
-        views = zip((everyone, kept), self._types.finish(), (all_held, ~is_sink), strict=True)
+        assert self._sample is not None  # every batch has come
+        sample, self._sample = self._sample[:n_held].float(), None
+        parts = ((self._kept, self._sinks), everyone), ((self._kept,), kept)
         found = []
-        for view, ((moments, directions), types, held) in enumerate(views):
+        for view, ((rows, directions), types) in enumerate(zip(parts, self._types.finish(), strict=True)):
             (total, n_texts), unit_sum, n = self._texts[view], directions.unit_sum, directions.count
             sums: dict[str, Any] = {}
             if sample_types is not None:
                 sums["type_directions"] = GroupCosines(names, *types, unit_sum, n, directions.n_zero)
-            held_types = sample_types and Labels(sample_types.codes[held.cpu()], names).seen()
+            space = Space(sample, token_types=sample_types and sample_types.seen())
+            if view and bool(is_sink.any()):
+                own_types = sample_types and Labels(sample_types.codes[~is_sink.cpu()], names).seen()
+                space = Space(sample[~is_sink], token_types=own_types)
             found.append(
                 LayerStatistics(
-                    Space(self._sample[:n_held][held], token_types=held_types),
+                    space,
                     baseline=(self._baseline_counts[view], self._baseline_sums[view]),
                     **options,
-                    moments=moments,
+                    moments=partial(_moments, rows),
                     directions=directions,
                     **sums,
                     sentence_directions=MeanCosines(total, n_texts, unit_sum, n),
                     sentence_moments=None,  # the cosines with them are taken
                 )
             )
+            if sinks is None:
+                return found[0], found[0]
         return found[0], found[1]
 
-    def _add_texts(self, states: Tensor, units: Tensor, index: BatchIndex) -> tuple[Tensor, Tensor]:
+    def _add_texts(self, states: Tensor, inverse: Tensor, index: BatchIndex) -> tuple[Tensor, Tensor]:
         """Add the texts' values in both views; return the sums of unit vectors by text, kept and sinks."""
-        sizes = index.kept.texts.sizes
-        sums, unit_sums = index.kept.texts.sums(states), index.kept.texts.sums(units)
-        self._texts[1] += _mean_cosines(sums, unit_sums, sizes)
+        kept, sinks = index.kept.texts, index.sinks.texts
+        sums, unit_sums = kept.sums(states), kept.sums(states, inverse)
+        self._texts[1] += _mean_cosines(sums, unit_sums, kept.sizes)
         if not len(index.sinks):
-            self._texts[0] += _mean_cosines(sums, unit_sums, sizes)
+            self._texts[0] += _mean_cosines(sums, unit_sums, kept.sizes)
             return unit_sums, unit_sums[:0]
-        more, more_units = index.sinks.texts.sums(states), index.sinks.texts.sums(units)
-        self._texts[0] += _mean_cosines(sums + more, unit_sums + more_units, sizes + index.sinks.texts.sizes)
+        more, more_units = sinks.sums(states), sinks.sums(states, inverse)
+        self._texts[0] += _mean_cosines(sums + more, unit_sums + more_units, kept.sizes + sinks.sizes)
         return unit_sums, more_units
 
-    def _add_baseline(self, units: Tensor, index: BatchIndex) -> None:
+    def _add_baseline(self, states: Tensor, inverse: Tensor, index: BatchIndex) -> None:
         for part, views in ((index.kept, (0, 1)), (index.sinks, (0,))):
             if len(part.baseline):
-                total = units[part.baseline].sum(dim=0).double()
+                total = (inverse[part.baseline] @ states[part.baseline]).double()
                 for view in views:
                     self._baseline_sums[view] += total
                     self._baseline_counts[view] += len(part.baseline)
+
+    def _hold(self, states: Tensor, index: BatchIndex, is_sink: Tensor) -> None:
+        """Store the states of the batch that are in the sample."""
+        held, places = index.held
+        if self._sample is None:
+            self._sample = states.new_empty(len(self._is_sink), states.shape[1])
+        self._sample[places] = states[held]
+        self._is_sink[places] = is_sink[held]
+
+
+def _moments(rows: Sequence[_Rows]) -> Moments:
+    """Return the moments of several sets of rows."""
+    return reduce(Moments.merge, filter(None, (one.moments.moments() for one in rows)))
 
 
 def _mean_cosines(sums: Tensor, unit_sums: Tensor, sizes: Tensor) -> Tensor:
@@ -185,14 +164,15 @@ def _mean_cosines(sums: Tensor, unit_sums: Tensor, sizes: Tensor) -> Tensor:
     return torch.stack([cosines.double().sum(), present.sum().double()])
 
 
-def _directions(units: Tensor, norms: Tensor, unit_sum: Tensor) -> Directions:
+def _directions(states: Tensor, norms: Tensor, unit_sum: Tensor) -> Directions:
     wide = norms.double()
     n_zero = (norms == 0).sum()  # a number only when all batches have come: asking would wait for the device
+    inverse_squares = torch.where(norms > 0, norms.square().reciprocal(), 0.0)
     return Directions(
         len(norms) - n_zero,
         n_zero,
         unit_sum.double(),
-        (units * units).sum(dim=0).double(),
+        weighted_sums(inverse_squares[None], states * states)[0],
         wide.sum(),
         wide @ wide,
         wide.min(),

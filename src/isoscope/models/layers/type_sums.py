@@ -48,15 +48,15 @@ class TypeSums:
         self._squared = torch.ones(2, len(plan.counts), dtype=torch.float64, device=device)
         self._mean_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
 
-    def add(self, units: Tensor, index: BatchIndex) -> None:
-        """Add a batch of (m, d) unit vectors."""
+    def add(self, states: Tensor, inverse: Tensor, index: BatchIndex) -> None:
+        """Add a batch of (m, d) states, whose norms have an `inverse`: 0 for a zero vector."""
         kept, sinks = index.kept, index.sinks
         if len(kept.codes):
-            sums = kept.types.sums(units)
+            sums = kept.types.sums(states, inverse)
             self._sums.index_add_(0, kept.slots, sums[kept.repeated])
             self._mean_sums += kept.shares.to(sums.dtype) @ sums
         if len(sinks.codes):
-            sums = sinks.types.sums(units)
+            sums = sinks.types.sums(states, inverse)
             self._room_for_sinks()
             self._sink_sums.index_add_(0, self._sinks.slots[sinks.codes], sums)
             self._mean_sums[0] += sinks.shares.to(sums.dtype) @ sums
