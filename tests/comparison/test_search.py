@@ -42,6 +42,19 @@ def test_the_overlap_is_that_of_brute_force(spaces: tuple[np.ndarray, ...]) -> N
     assert "map" not in compared
 
 
+def test_zero_vectors_are_not_found(spaces: tuple[np.ndarray, ...]) -> None:
+    A, B, Q = spaces
+    A, Q = A.copy(), Q.copy()
+    A[3], Q[7] = 0, 0
+    kept = np.arange(M) != 7
+    of_a = nearest(Q[kept], np.delete(A, 3, axis=0))
+    of_a += of_a >= 3
+    shares = [len(set(a) & set(b)) / K for a, b in zip(of_a, nearest(Q[kept], B), strict=True)]
+    compared = iso.compare(A, B, queries=Q, k=K, metrics="isoscore", errors=False)
+    (one,) = (one for one in compared.correspondences if one.name == "search_overlap")
+    assert one.value == pytest.approx(np.mean(shares))
+
+
 def test_retrieval_is_compared_query_by_query(spaces: tuple[np.ndarray, ...]) -> None:
     A, B, Q = spaces
     pairs = [(i, i) for i in range(M)]

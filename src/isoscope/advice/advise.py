@@ -158,10 +158,16 @@ def advise(
         some = drawn(n, max(max_rows, 10 * d), seed)
         sample = shelf if len(some) == n else Statistics(Space(matrix[some]), seed=seed)
         geometry, fitted = _geometry(sample, tried, recommended(advised))
+    if set(wanted) - {SEARCH_TASK}:
+        notes.append(
+            f"{folds} folds × {repeats} repeats (seed {seed}); each correction is fitted on the training "
+            "folds, without labels"
+        )
+    if SEARCH_TASK in wanted:
+        notes.append("search: each correction is fitted on all documents, and all of them are searched")
     notes.append(
-        f"{folds} folds × {repeats} repeats (seed {seed}); each correction is fitted on the training folds, "
-        "without labels; verdicts are at the 5 % level after Holm's adjustment for all corrections; "
-        "each interval holds for one correction by itself"
+        "verdicts are at the 5 % level after Holm's adjustment for all corrections; each interval holds for "
+        "one correction by itself"
     )
     return Advice(
         name=shelf.space.name and printable(shelf.space.name),

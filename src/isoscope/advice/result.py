@@ -10,6 +10,7 @@ from typing import Any
 
 from isoscope._version import __version__
 from isoscope.advice.outcomes import LEAVE, Outcome, TaskAdvice, recommended
+from isoscope.advice.tasks import SEARCH_TASK
 from isoscope.engine.readings import Reading, Readings, View
 from isoscope.errors import InputError
 from isoscope.tables import Cell, Grid, signed, span
@@ -122,12 +123,18 @@ class Advice(View):
         """Return a table for each task, and one of the metrics of the space."""
         heads = ("correction", "score", "gain", "95 % interval", "verdict")
         for one in self.tasks:
-            title = f"{one.task}: {one.score_name}, cross-validated on {one.n_items:,} items"
+            title = f"{one.task}: {one.score_name}, {_how(one)}"
             none: tuple[Cell, ...] = ("none", one.baseline, "", "", "")
             yield Grid(title, heads, [none, *map(_cells, one.outcomes)], ("gain",))
         names = tuple(next(iter(self.geometry.values()), {}))
         rows = [(name, *(figures.get(key) for key in names)) for name, figures in self.geometry.items()]
         yield Grid("metrics of the space after each correction", ("correction", *names), rows)
+
+
+def _how(one: TaskAdvice) -> str:
+    if one.task == SEARCH_TASK:
+        return f"{one.n_items:,} queries"
+    return f"cross-validated on {one.n_items:,} items"
 
 
 def _cells(one: Outcome) -> tuple[Cell, ...]:

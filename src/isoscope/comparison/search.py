@@ -12,8 +12,10 @@ from isoscope.comparison.changes import Change, Correspondence, Interval
 from isoscope.engine.inputs import as_input
 from isoscope.errors import InputError, ShapeError
 from isoscope.queries import Queries
+from isoscope.queries.nearest import nearest
 from isoscope.queries.retrieval import Retrieval, retrieval_of
 from isoscope.space import Space
+from isoscope.statistics.directions import has_direction
 from isoscope.statistics.neighbors import Neighbors
 
 SEARCH_OVERLAP = "search_overlap"
@@ -50,11 +52,22 @@ def queries_of_b(queries: Any, of_a: Queries, documents: Space) -> Queries:
 def search_overlap(
     documents: tuple[Space, Space], queries: tuple[Queries, Queries], *, k: int, metric: str
 ) -> Correspondence:
-    """Return the mean share of a query's k nearest documents that are the same in both spaces."""
-    a, b = (
-        Neighbors.between(asked.vectors, space.vectors, k=k, metric=metric).indices.sort(dim=1).values
-        for space, asked in zip(documents, queries, strict=True)
-    )
+    """Return the mean share of a query's k nearest documents that are the same in both spaces.
+
+    By cosine, zero vectors are not found, and queries that are zero in either space are left out.
+    """
+    rows = [asked.vectors for asked in queries]
+    if metric == "cosine":
+        there = has_direction(rows[0]).cpu() & has_direction(rows[1]).cpu()
+        a, b = (
+            nearest(space, some[there.to(some.device)], k).indices.sort(dim=1).values
+            for space, some in zip(documents, rows, strict=True)
+        )
+    else:
+        a, b = (
+            Neighbors.between(some, space.vectors, k=k, metric=metric).indices.sort(dim=1).values
+            for space, some in zip(documents, rows, strict=True)
+        )
     shares = (a[:, :, None] == b.to(a)[:, None, :]).sum(dim=(1, 2)).double() / k
     mean, interval = _mean(shares)
     return Correspondence(
