@@ -273,3 +273,9 @@ def test_some_pairs_may_be_of_a_row_with_itself(rng: np.random.Generator) -> Non
     pairs = [(i, i, 5.0) for i in range(10)] + [(i, i + 100, i % 5) for i in range(60)]
     found = advise(rng.normal(size=(240, 4)), pairs=pairs, corrections=["center"], repeats=1)
     assert found["similarity"].n_items == 70
+
+
+def test_names_of_corrections_take_hyphens_too(rng: np.random.Generator) -> None:
+    X, y = rng.normal(size=(120, 6)), np.arange(120) % 2
+    found = advise(X, labels=y, tasks=["knn"], corrections="all-but-the-top,center", repeats=1)
+    assert list(found.geometry) == ["none", "all_but_the_top", "center"]

@@ -76,7 +76,10 @@ def chosen_corrections(
                     f"got {type(correction).__name__}"
                 )
         return dict(corrections)
-    names = split_names(corrections)
+    names = [  # `correct` and `compress` spell them with hyphens
+        name.replace("-", "_") if name.replace("-", "_") in known else name
+        for name in split_names(corrections)
+    ]
     for name in names:
         check_choice("corrections", name, known)
     if not names:
