@@ -1,4 +1,4 @@
-"""The promises hold as often as they say: in simulations with known rates, and on real pairs."""
+"""The promises hold as often as they say, in simulations with known rates."""
 
 from __future__ import annotations
 
