@@ -65,10 +65,9 @@ $(VENV)/.bench: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-# On a machine with a CUDA device and torch for it, in whatever environment PYTHON names.
+# On a machine with a CUDA device and torch for it, in whatever environment PYTHON names; SECTIONS names some.
 bench-gpu:
-	PYTHONPATH=src:. $(PYTHON) benchmarks/gpu.py
-	PYTHONPATH=src:. $(PYTHON) -m benchmarks.large_model
+	PYTHONPATH=src:. $(PYTHON) -m benchmarks.gpu $(SECTIONS)
 
 docs: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python docs/generate.py

@@ -1,23 +1,18 @@
-"""Public calls on CUDA tensors, timed as a user makes them: plain arguments, the result read back.
-
-python -m benchmarks.gpu_calls
-"""
+"""Public calls on CUDA tensors, timed as a user makes them: plain arguments, the result read back."""
 
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import isoscope as iso
+from benchmarks import on_gpu
 
 # call, n, d, K, milliseconds wanted
 _SILHOUETTES = (
@@ -31,34 +26,38 @@ _ISOSCORES = ((10_662, 384, 0.25), (100_000, 384, 1.2))
 _MEASURES = ((2_000, 384, 10, 8.0), (20_000, 768, 3, 20.0), (100_000, 384, 10, 60.0))
 
 
-def labelled(n: int, d: int, K: int) -> tuple[torch.Tensor, torch.Tensor]:
+def labelled(n: int, d: int, K: int, *, spread: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
     """Return points about K centres, and the centre of each as a plain tensor."""
-    generator = torch.Generator("cuda").manual_seed(0)
-    codes = torch.randint(0, K, (n,), device="cuda", generator=generator)
-    centers = torch.randn(K, d, device="cuda", generator=generator) * 0.3
-    return centers[codes] + torch.randn(n, d, device="cuda", generator=generator), codes
+    where: dict[str, Any] = {"device": on_gpu.device(), "generator": on_gpu.generator()}
+    codes = torch.randint(0, K, (n,), **where)
+    centers = torch.randn(K, d, **where) * 0.3
+    return centers[codes] + spread * torch.randn(n, d, **where), codes
 
 
 def milliseconds(call: Callable[[], Any], *, most_seconds: float = 2.0) -> dict[str, float]:
     """Return the best and the median time of a call; the device is waited for."""
-    for _ in range(3):
+    for _ in range(on_gpu.few(3)):
         call()
     times: list[float] = []
-    while len(times) < 3 or (sum(times) < most_seconds and len(times) < 50):
-        torch.cuda.synchronize()
+    while len(times) < on_gpu.few(3) or (
+        not on_gpu.is_small() and sum(times) < most_seconds and len(times) < 50
+    ):
+        on_gpu.wait()
         began = time.perf_counter()
         call()
-        torch.cuda.synchronize()
+        on_gpu.wait()
         times.append(time.perf_counter() - began)
     return {"best_ms": 1e3 * min(times), "median_ms": 1e3 * float(np.median(times))}
 
 
 def profile_of(call: Callable[[], Any]) -> dict[str, float]:
     """Return the launches of a call, its waits for the device, and how long its kernels run in all."""
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if not on_gpu.is_small():
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
     with torch.profiler.profile(activities=activities) as profile:
         call()
-        torch.cuda.synchronize()
+        on_gpu.wait()
     averages = profile.key_averages()
     kernels = (one for one in averages if one.device_type == torch.autograd.DeviceType.CUDA)
     return {
@@ -76,25 +75,25 @@ def _with_other_labels(X: torch.Tensor, codes: torch.Tensor, K: int, turns: Iter
 def calls() -> Iterator[tuple[str, float, Callable[[], Any]]]:
     """Yield the name of each call, the milliseconds wanted, and the call itself."""
     for n, d, K, wanted in _SILHOUETTES:
-        X, codes = labelled(n, d, K)
+        X, codes = labelled(on_gpu.rows(n), d, K)
         name = f"silhouette_score(X, labels), {n:,} × {d}, K = {K}"
         yield name, wanted, partial(iso.silhouette_score, X, codes)
     for n, d, K, wanted in _SILHOUETTES[:3]:
-        X, codes = labelled(n, d, K)
+        X, codes = labelled(on_gpu.rows(n), d, K)
         name = f"silhouette_score(X, labels not seen before), {n:,} × {d}, K = {K}"
         yield name, wanted, partial(_with_other_labels, X, codes, K, itertools.count(1))
     for n, d, K, wanted in _STRINGS:
-        X, codes = labelled(n, d, K)
+        X, codes = labelled(on_gpu.rows(n), d, K)
         names = [f"label {code}" for code in codes.tolist()]
         name = f"silhouette_score(X, strings), {n:,} × {d}, K = {K}"
         yield name, wanted, partial(iso.silhouette_score, X, names)
     for n, d, wanted in _ISOSCORES:
-        X, _ = labelled(n, d, 2)
+        X, _ = labelled(on_gpu.rows(n), d, 2)
         yield f"isoscore(X), {n:,} × {d}", wanted, partial(iso.isoscore, X)
-    X, _ = labelled(100_000, 384, 2)
+    X, _ = labelled(on_gpu.rows(100_000), 384, 2)
     yield "mean_cosine(X), 100,000 × 384", 0.5, partial(iso.mean_cosine, X)
     for n, d, K, wanted in _MEASURES:
-        X, codes = labelled(n, d, K)
+        X, codes = labelled(on_gpu.rows(n), d, K)
         name = f"measure(X, labels=y), {n:,} × {d}, K = {K}"
         yield name, wanted, partial(iso.measure, X, labels=codes)
 
@@ -111,18 +110,6 @@ def rows() -> Iterator[dict[str, Any]]:
 def profiles() -> Iterator[dict[str, Any]]:
     """Yield the profile of every call: after all times are taken, since launches are slower from then on."""
     for name, _, call in calls():
-        for _ in range(4):
+        for _ in range(on_gpu.few(4)):
             call()
         yield {"call": name} | profile_of(call)
-
-
-def main() -> None:
-    """Print every row and write them as JSON."""
-    folder = Path(os.environ.get("OUT", Path(__file__).parent / "results"))
-    results = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "calls": list(rows())}
-    results["profiles"] = list(profiles())
-    (folder / "gpu-calls.json").write_text(json.dumps(results, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks import stamps
 from benchmarks.tables import Row, penalty_table, share_table, table
 
 GPU = Path(__file__).parent / "results" / "gpu.json"
-CALLS = GPU.with_name("gpu-calls.json")  # of `python -m benchmarks.gpu_calls` alone
 
 
 def gpu_lines() -> list[str]:
@@ -34,6 +34,7 @@ def gpu_lines() -> list[str]:
             ),
             missed=lambda row: row["sums_ms"] > row["wanted_ms"],
         ),
+        *_measured(found, "silhouette"),
         "",
         *table(
             "case | error | wanted",
@@ -41,6 +42,7 @@ def gpu_lines() -> list[str]:
             lambda row: f"{row['what']} | {row['error']:.1e} | ≤ {row['wanted']:g}",
             missed=lambda row: row["error"] > row["wanted"],
         ),
+        *_measured(found, "hard"),
         "",
         *table(
             "case | ms | wanted",
@@ -48,17 +50,28 @@ def gpu_lines() -> list[str]:
             lambda row: f"{row['what']} | {row['ms']:.0f} | ≤ {row['wanted_ms']:g}",
             missed=lambda row: row["ms"] > row["wanted_ms"],
         ),
+        *_measured(found, "estimate"),
         *_call_lines(found),
-        *_gpu_training_lines(found.get("training", [])),
-        *_gpu_loss_lines(found.get("losses", []), found.get("loss_share", [])),
-        *_gpu_peer_lines(found.get("peers", [])),
+        *_file_lines(found),
+        *_audit_lines(found),
+        *_gpu_training_lines(found),
+        *_gpu_loss_lines(found),
+        *_gpu_peer_lines(found),
+        *_test_lines(found),
     ]
 
 
+def _measured(found: Row, section: str) -> list[str]:
+    """Return when a section was measured, and before which changes."""
+    return stamps.lines(section, found.get("measured", {}).get(section))
+
+
+def _not_yet(what: str, section: str) -> list[str]:
+    return ["", f"{what}: not measured yet (`make bench-gpu SECTIONS={section}`)."]
+
+
 def _call_lines(found: Row) -> list[str]:
-    """Return the times of public calls, which come with `make bench-gpu`, or from gpu-calls.json."""
-    if "calls" not in found and CALLS.exists():
-        found = json.loads(CALLS.read_text())
+    """Return the times of public calls."""
     profiles = {row["call"]: row for row in found.get("profiles", [])}
     rows = [profiles.get(row["call"], {}) | row for row in found.get("calls", [])]
     if not rows:
@@ -78,14 +91,60 @@ def _call_lines(found: Row) -> list[str]:
             ),
             missed=lambda row: row["best_ms"] > row["wanted_ms"],
         ),
+        *_measured(found, "calls"),
     ]
+
+
+def _file_lines(found: Row) -> list[str]:
+    rows = found.get("file", [])
+    if not rows:
+        return _not_yet("A file of vectors from the disk", "file")
+    return [
+        "",
+        *table(
+            "case | seconds | reading alone | GB/s | share of the disk's rate | wanted",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['seconds']:.1f} | {row['read_seconds']:.1f} | {row['gb_per_s']:.2f} "
+                f"| {row['share']:.2f} | ≥ {row['wanted_share']:g}"
+            ),
+            missed=lambda row: row["share"] < row["wanted_share"],
+        ),
+        *_measured(found, "file"),
+    ]
+
+
+def _audit_lines(found: Row) -> list[str]:
+    rows = found.get("audit", [])
+    if not rows:
+        return _not_yet("An audit of 1,000,000 × 384, all rows searched", "audit")
+    return [
+        "",
+        *table(
+            "case | seconds | wanted | GB held",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['seconds']:.1f} | ≤ {row['wanted_s']:g} | {row['peak_gb']:.1f}"
+            ),
+            missed=lambda row: row["seconds"] > row["wanted_s"],
+        ),
+        *_measured(found, "audit"),
+    ]
+
+
+def _test_lines(found: Row) -> list[str]:
+    rows = found.get("tests", [])
+    if not rows:
+        return []
+    return ["", f"{rows[0]['what']}: {rows[0]['failed']} failed.", *_measured(found, "tests")]
 
 
 def _milliseconds(value: float | None) -> str:
     return "—" if value is None else f"{value:.2f}"
 
 
-def _gpu_training_lines(rows: list[Row]) -> list[str]:
+def _gpu_training_lines(found: Row) -> list[str]:
+    rows = found.get("training", [])
     if not rows:
         return []
     return [
@@ -99,10 +158,12 @@ def _gpu_training_lines(rows: list[Row]) -> list[str]:
             ),
             missed=lambda row: row["seconds"] > row["wanted_s"],
         ),
+        *_measured(found, "training"),
     ]
 
 
-def _gpu_peer_lines(rows: list[Row]) -> list[str]:
+def _gpu_peer_lines(found: Row) -> list[str]:
+    rows = found.get("peers", [])
     if not rows:
         return []
     return [
@@ -110,6 +171,7 @@ def _gpu_peer_lines(rows: list[Row]) -> list[str]:
         "Against others, float32, with the labels given anew at every call:",
         "",
         *table("case | library | ms | error", rows, _gpu_peer),
+        *_measured(found, "peers"),
     ]
 
 
@@ -120,8 +182,12 @@ def _gpu_peer(row: Row) -> str:
     return f"{case} | {row['ms']:.2f} | {row['error']:.1e}"
 
 
-def _gpu_loss_lines(rows: list[Row], shares: list[Row]) -> list[str]:
+def _gpu_loss_lines(found: Row) -> list[str]:
+    rows, shares = found.get("losses", []), found.get("loss_share", [])
     if not rows:
         return []
     heading = "The penalty of I-STAR, forward and backward, and beside a training step of MiniLM:"
-    return ["", heading, "", *penalty_table(rows), "", *share_table(shares)]
+    return [
+        "", heading, "", *penalty_table(rows), *_measured(found, "losses"), "", *share_table(shares),
+        *_measured(found, "loss_share"),
+    ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every layer of a large decoder in bfloat16 with random weights: memory, and tokens a second.
+"""Every layer of decoders with random weights: memory, and tokens a second; sections of `make bench-gpu`.
 
     python -m benchmarks.large_model                                # 7B parameters, on CUDA
     python -m benchmarks.large_model --device cpu --tokens 16384    # 8 layers × 1,024, on the CPU
@@ -35,11 +35,12 @@ SUMS = [
 ]
 
 
-# hidden size, intermediate size, blocks, heads
+# hidden size, intermediate size, blocks, heads, heads of keys, types
 SHAPES = {
-    "7B shape": (4096, 11008, 32, 32),
-    "8 layers × 1,024": (1024, 2816, 8, 16),
-    "tiny": (64, 172, 2, 4),
+    "7B shape": (4096, 11008, 32, 32, 32, 32_000),
+    "SmolLM2-135M's shape": (576, 1536, 30, 9, 3, 49_152),
+    "8 layers × 1,024": (1024, 2816, 8, 16, 16, 32_000),
+    "tiny": (64, 172, 2, 4, 4, 32_000),
 }
 
 
@@ -48,8 +49,11 @@ def decoder(device: str, shape: str) -> Any:
     from transformers import LlamaConfig, LlamaModel
     from transformers.initialization import no_init_weights
 
-    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    config = LlamaConfig(vocab_size=32_000, **dict(zip(names, SHAPES[shape], strict=True)))
+    names = (
+        "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "vocab_size",
+    )  # fmt: skip
+    config = LlamaConfig(**dict(zip(names, SHAPES[shape], strict=True)))
     torch.set_default_dtype(torch.bfloat16)
     try:
         with torch.device(device), no_init_weights():

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import scale
+from benchmarks import scale, stamps
 from benchmarks.call_page import call_lines
-from benchmarks.gpu_page import gpu_lines
+from benchmarks.gpu_page import GPU, gpu_lines
 from benchmarks.tables import Row, penalty_table, share_table, table, too_slow
 from benchmarks.timing import on_machine
 
@@ -381,6 +381,12 @@ def _layer_lines() -> list[str]:
             ),
             missed=_layers_missed,
         ),
+        *(
+            line
+            for row in rows
+            if row["device_mb"]
+            for line in stamps.lines("layers", row.get("measured"), what=f"{row['what']}: ")
+        ),
         "",
         "What the sums of all layers take is known before the first token goes through the model:",
         "",
@@ -398,23 +404,33 @@ def _layer_lines() -> list[str]:
 
 
 def _large_model_lines() -> list[str]:
-    """Return the last saved results of `python -m benchmarks.large_model`."""
-    if not LARGE_MODEL.exists():
+    """Return the last saved rows of decoders with random weights on CUDA, those of `make bench-gpu` first."""
+    gpu = json.loads(GPU.read_text()) if GPU.exists() else {}
+    stamped = gpu.get("measured", {})
+    sections = ("layers", "large_model")
+    rows = [row | {"measured": stamped[name]} for name in sections for row in gpu.get(name, [])]
+    if not gpu.get("large_model") and LARGE_MODEL.exists():
+        rows += json.loads(LARGE_MODEL.read_text())
+    if not rows:
         return []
     return [
         "",
-        "A decoder of 7B parameters in bfloat16 with random weights, in batches of 8,192 tokens. The model's",
-        "rate and memory are those of the same passes without states:",
+        "Decoders in bfloat16 with random weights, in batches of 8,192 tokens. The model's rate and memory are",
+        "those of the same passes without states:",
         "",
         *table(
             "case | device | tokens/s, model | measured | share | wanted | GB, model | added | wanted",
-            json.loads(LARGE_MODEL.read_text()),
+            rows,
             lambda row: (
                 f"{row['what']} | {row['device']} | {row['model_tokens_per_second']:,.0f} "
                 f"| {row['tokens_per_second']:,.0f} | {row['share']:.2f} | ≥ {row['wanted_share']:.2f} "
                 f"| {row['model_gb']:.1f} | {row['more_gb']:.2f} | ≤ {row['wanted_gb']:.0f}"
             ),
             missed=lambda row: row["share"] < row["wanted_share"] or row["more_gb"] > row["wanted_gb"],
+        ),
+        "",
+        *dict.fromkeys(
+            line for row in rows for line in stamps.lines("large_model", row.get("measured")) if line
         ),
     ]
 

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 import isoscope as iso
+from benchmarks import on_gpu
 from benchmarks.timing import take_turns
 
 N, D = 10_662, 384
@@ -183,7 +184,8 @@ def gpu_rows(milliseconds: Callable[[Callable[[], Any], int], float]) -> list[di
     rows = []
     for K in (2, 500):
         X, y = space(K)
-        on_device, labels = torch.from_numpy(X).cuda(), torch.from_numpy(y).cuda()
+        X, y = X[: on_gpu.rows(len(X))], y[: on_gpu.rows(len(X))]
+        on_device, labels = on_gpu.put(X), on_gpu.put(y)
         exact = naive_score(on_device.double(), labels)
         contenders: dict[str, Callable[[], float]] = {
             "isoscope": partial(iso.silhouette_score, on_device, labels),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-_SHARE = "a step of a model this small is bound by launches on a GPU, and so is the penalty"
+_SHARE = (
+    "a step of a model this small is bound by launches on a GPU, and so was the penalty; score and gradient "
+    "have been one recording since, and not timed beside a step"
+)
 _LAUNCHES = (
     "a batch of a layer is measured in many small launches, which take longer there than the model itself"
 )
 _MANY_LAUNCHES = (
-    "a default measurement is about a thousand launches of 7 to 20 µs and a hundred waits; two "
-    "decompositions in cuSOLVER (3 and 4 ms at 384 dimensions, 7 and 8 at 768) run beside them. The "
-    "silhouette by cosine, the standard error of the silhouette and the sums with one row left out are most "
-    "of the launches"
+    "it was then about a thousand launches of 7 to 20 µs and a hundred waits; two decompositions in cuSOLVER "
+    "(3 and 4 ms at 384 dimensions, 7 and 8 at 768) run beside them. Since then steps of few points are "
+    "recordings, which tests/engine/test_launches.py counts; not timed since"
 )
 _AROUND = (
     "a tenth of the time is tokenizing and planning before the model starts, a seventh is clusters, "
@@ -32,9 +34,8 @@ REASONS: dict[str, str] = {
     "exact silhouette on the CPU, 10,662 × 384, K = 500": _SHARED,
     "exact silhouette on the CPU, 10,662 × 384, K = 2,000": _FIVE_ROWS,
     "exact silhouette on Dask": (
-        "timed once, on shared cores, before a block was sorted and centred once for all strips; since then "
-        "strips of 5,000 rows take 1.08 times memory's CPU time in one process, and 1.20 times with "
-        "MALLOC_TRIM_THRESHOLD_ as Dask sets it for its workers"
+        "freed memory goes back to the system at once with MALLOC_TRIM_THRESHOLD_ as Dask sets it for its "
+        "workers"
     ),
     "measure(X, labels=y), 2,000 × 384, K = 10": _MANY_LAUNCHES,
     "measure(X, labels=y), 20,000 × 768, K = 3": _MANY_LAUNCHES,

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 import isoscope as iso
+from benchmarks import on_gpu
 
 N, D = 10_662, 384  # sentence polarity, all-MiniLM-L6-v2
 CPU_STEPS, TURNS = 20, 2
@@ -30,7 +31,7 @@ CUDA_SECONDS = 4.0  # wanted: 5 seeds, 1,000 updates, both metrics at each
 
 def polarity() -> tuple[np.ndarray, np.ndarray, str]:
     """Vectors, labels and what they are: the encoded sentences where data and model are there."""
-    if "ISOSCOPE_DATA" in os.environ:
+    if "ISOSCOPE_DATA" in os.environ and not on_gpu.is_small():
         try:
             from isoscope.models import encode
             from isoscope_papers.corpora import load_corpus
@@ -117,17 +118,18 @@ def _differences(ours: iso.Trajectory, theirs: list[dict[str, float]]) -> dict[s
 def run_cuda(*, steps: int, n_seeds: int) -> list[dict[str, Any]]:
     """Time the CUDA part: all seeds as one batch, both metrics at each update, checked against the CPU."""
     X, y, what = polarity()
-    on_device = torch.from_numpy(X).cuda()
+    X, y = X[: on_gpu.rows(len(X))], y[: on_gpu.rows(len(X))]
+    on_device = on_gpu.put(X)
     options: dict[str, Any] = {"bias": False, "progress": False}
     short = iso.train_embeddings(on_device, y, steps=5, seeds=n_seeds, **options)  # compiles, and warms up
     check = iso.train_embeddings(X, y, steps=5, seeds=[0], **options)
-    torch.cuda.reset_peak_memory_stats()
+    on_gpu.fresh()
     seconds, full = float("inf"), short
     for _ in range(2):
-        torch.cuda.synchronize()
+        on_gpu.wait()
         began = time.perf_counter()
         full = iso.train_embeddings(on_device, y, steps=steps, seeds=n_seeds, **options)
-        torch.cuda.synchronize()
+        on_gpu.wait()
         seconds = min(seconds, time.perf_counter() - began)
     again = iso.train_embeddings(on_device, y, steps=steps, seeds=n_seeds, metrics="isoscore", **options)
     own = short["seed"] == 0
@@ -135,11 +137,11 @@ def run_cuda(*, steps: int, n_seeds: int) -> list[dict[str, Any]]:
     return [
         {
             "what": f"{what}, {n_seeds} seeds × {steps:,} updates, both metrics at each",
-            "device": torch.cuda.get_device_name(),
+            "device": on_gpu.name(),
             "seconds": seconds,
             "wanted_s": CUDA_SECONDS * steps / 1000 * n_seeds / 5,
             "ms_per_update": 1e3 * seconds / steps,
-            "peak_gb": torch.cuda.max_memory_allocated() / 2**30,
+            "peak_gb": on_gpu.peak_gb(),
             "n_parameters": full.n_parameters,
             "r": correlation.r,
             "rho": correlation.rho,
@@ -161,15 +163,17 @@ def _parts(X: torch.Tensor, y: np.ndarray, n_seeds: int) -> dict[str, float]:
 
     spent = {}
     for name, metrics, every in (
-        ("training_ms", "isoscore", 400),
+        ("training_ms", "isoscore", on_gpu.rows(400)),
         ("with_isoscore_ms", "isoscore", 1),
         ("with_silhouette_ms", "silhouette", 1),
     ):
-        torch.cuda.synchronize()
+        on_gpu.wait()
         began = time.perf_counter()
-        iso.train_embeddings(X, y, steps=400, seeds=n_seeds, bias=False, metrics=metrics, every=every)
-        torch.cuda.synchronize()
-        spent[name] = 1e3 * (time.perf_counter() - began) / 400
+        iso.train_embeddings(
+            X, y, steps=on_gpu.rows(400), seeds=n_seeds, bias=False, metrics=metrics, every=every
+        )
+        on_gpu.wait()
+        spent[name] = 1e3 * (time.perf_counter() - began) / on_gpu.rows(400)
     tables = X.repeat(n_seeds, 1, 1)
     labels = as_labels(y).to(X.device)
     for name, measure in (
@@ -178,11 +182,11 @@ def _parts(X: torch.Tensor, y: np.ndarray, n_seeds: int) -> dict[str, float]:
     ):
         for _ in range(5):
             measure()
-        torch.cuda.synchronize()
+        on_gpu.wait()
         began = time.perf_counter()
         for _ in range(50):
             measure()
-        torch.cuda.synchronize()
+        on_gpu.wait()
         spent[name] = 1e3 * (time.perf_counter() - began) / 50
     return spent
 
