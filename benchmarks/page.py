@@ -415,8 +415,8 @@ def _large_model_lines() -> list[str]:
         return []
     return [
         "",
-        "Decoders in bfloat16 with random weights, in batches of 8,192 tokens. The model's rate and memory are",
-        "those of the same passes without states:",
+        "Decoders in bfloat16 with random weights, in batches of 8,192 tokens. The model's rate and memory",
+        "are those of the same passes without states:",
         "",
         *table(
             "case | device | tokens/s, model | measured | share | wanted | GB, model | added | wanted",

@@ -31,6 +31,7 @@ CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
             "2026-11-18T22:35:25+00:00",
             "layers on CUDA found neighbours together and took eigenvalues on the CPU meanwhile",
         ),
+        ("2026-11-19T21:30:00+00:00", "a triangle of each scatter was held and batches came in parts"),
     ),
 }
 CHANGES["large_model"] = (
