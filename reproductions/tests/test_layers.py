@@ -19,7 +19,18 @@ from isoscope.models import load_language_model, load_tokenizer
 from isoscope_papers.layers import setups, training
 from isoscope_papers.layers.findings import findings, percent
 from isoscope_papers.layers.options import Options
-from isoscope_papers.layers.rounding import HALF, OPERATIONS, SUMS, VARIANTS, WEIGHTS, variant
+from isoscope_papers.layers.rounding import (
+    EXACT,
+    HALF,
+    OPERATIONS,
+    OTHER_SUMS,
+    SINK_SUMS,
+    SUMS,
+    SUMS_ALONE,
+    VARIANTS,
+    WEIGHTS,
+    variant,
+)
 from isoscope_papers.layers.run import Layers, Profile, run_setup
 from isoscope_papers.layers.setups import DEPTH, METRICS, ROUNDED, ROUNDED_METRICS, SETUPS, TRAINED, Setup
 from isoscope_papers.layers.study import STUDY, sections
@@ -95,28 +106,36 @@ def test_a_model_in_bfloat16(tiny_gpt: Path, corpus: Path) -> None:
     exact, *others = run.profiles
     assert all(exact.largest_change(one, "mean_cosine") > 0 for one in others)
     section = sections([run])[-1]
-    assert (section.title, len(section.cells)) == ("bfloat16", 4)
+    assert (section.title, len(section.cells)) == ("bfloat16", len(VARIANTS) - 1)
 
 
 def test_what_is_rounded(tiny_gpt: Path) -> None:
     """Rounded numbers are those of bfloat16, in float32; the model itself is not changed."""
     model = load_language_model(tiny_gpt, device="cpu")
+    with torch.no_grad():
+        model.model.wte.weight[1] *= 1000  # token 1 is an attention sink
     before = [weight.clone() for weight in model.model.parameters()]
     states: dict[str, torch.Tensor] = {}
     for name in VARIANTS:
         core: nn.Module = variant(model, name).model
         with torch.no_grad():
             output = core(input_ids=torch.tensor([[1, 2, 3]]), output_hidden_states=True)
-        states[name] = output.hidden_states[2]
+        states[name] = output.hidden_states[2][0]
         weights = list(core.parameters())
-        on_grid = all(torch.equal(weight.data, weight.data.bfloat16().to(weight.dtype)) for weight in weights)
-        assert on_grid == (name != "float32")
+        of_weights = all(map(on_grid, (weight.data for weight in weights)))
+        assert of_weights == (name in (WEIGHTS, SUMS, OPERATIONS, HALF))
         assert weights[0].dtype == (torch.bfloat16 if name == HALF else torch.float32)
-    for name, of_layer in states.items():
-        on_grid = torch.equal(of_layer, of_layer.bfloat16().to(of_layer.dtype))
-        assert on_grid == (name not in ("float32", WEIGHTS))
+    rounded = {name: (on_grid(of_layer[0]), on_grid(of_layer[1:])) for name, of_layer in states.items()}
+    both, none = (True, True), (False, False)
+    assert rounded == {EXACT: none, WEIGHTS: none, SINK_SUMS: (True, False), OTHER_SUMS: (False, True),
+                       SUMS_ALONE: both, SUMS: both, OPERATIONS: both, HALF: both}  # fmt: skip
     assert not torch.equal(states[SUMS], states[OPERATIONS])
     assert all(map(torch.equal, before, model.model.parameters()))
+
+
+def on_grid(values: torch.Tensor) -> bool:
+    """Return whether bfloat16 holds all values."""
+    return torch.equal(values, values.bfloat16().to(values.dtype))
 
 
 # ---------------------------------------------------------------- findings
@@ -193,9 +212,14 @@ def test_the_claims_on_bfloat16() -> None:
         return Profile(name, values, values)
 
     for of_weights, verdict in ((0.05, Verdict.HELD), (0.01, Verdict.NOT_HELD)):
-        names = {"float32": 0.0, WEIGHTS: of_weights, SUMS: 0.1, HALF: 0.1}
+        names = {EXACT: 0.0, WEIGHTS: of_weights, SUMS: 0.1, HALF: 0.1}
         run = replace(made({}), kind=ROUNDED, profiles=tuple(profile(*one) for one in names.items()))
         assert verdicts(run) == {"bfloat16-of-weights": verdict, "bfloat16-of-sums": Verdict.HELD}
+    of_sinks = {SINK_SUMS: 0.08, OTHER_SUMS: 0.03}
+    profiles = (*run.profiles[:2], *(profile(*one) for one in of_sinks.items()), *run.profiles[2:])
+    with_sinks = (*profiles[:-1], replace(profiles[-1], sinks=("position 0",)))
+    assert verdicts(replace(run, profiles=with_sinks))["bfloat16-acts-on-sinks"] == Verdict.HELD
+    assert "bfloat16-acts-on-sinks" not in verdicts(replace(run, profiles=profiles))
     assert percent(0.1234) == "12 %"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from scipy.stats import spearmanr
 
-from isoscope_papers.layers.rounding import HALF, SUMS, WEIGHTS
+from isoscope_papers.layers.rounding import EXACT, HALF, OTHER_SUMS, SINK_SUMS, SUMS, WEIGHTS
 from isoscope_papers.layers.run import Layers
 from isoscope_papers.layers.setups import DEPTH, ROUNDED, ROUNDED_METRICS, TRAINED
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on, rho_interval
@@ -99,15 +99,19 @@ def _of_training(run: Layers) -> Iterator[Finding]:
 
 
 def _of_rounding(run: Layers) -> Iterator[Finding]:
-    exact, half = (next(one for one in run.profiles if one.name == name) for name in ("float32", HALF))
+    by_name = {one.name: one for one in run.profiles}
+    exact = by_name[EXACT]
     for claim, name in (("bfloat16-of-weights", WEIGHTS), ("bfloat16-of-sums", SUMS)):
-        other = next(one for one in run.profiles if one.name == name)
         signs, parts = {}, []
         for metric in ROUNDED_METRICS:
-            seen, explained = (exact.largest_change(one, metric) for one in (half, other))
+            seen, explained = (exact.largest_change(by_name[one], metric) for one in (HALF, name))
             signs[metric.replace("_", " ")] = seen <= WITHIN * explained + LEAST
             parts.append(f"{metric.replace('_', ' ')} {percent(seen)} against {percent(explained)}")
         yield decide(claim, signs, "; ".join(parts), where="for {}")
+    if run.last.sinks:
+        sinks, others = (exact.largest_change(by_name[one], "isoscore") for one in (SINK_SUMS, OTHER_SUMS))
+        ours = f"{percent(sinks)} by sums of attention sinks, {percent(others)} by those of other tokens"
+        yield decide("bfloat16-acts-on-sinks", sinks > others, ours)
 
 
 def percent(share: float) -> str:

@@ -14,8 +14,12 @@ from torch.overrides import TorchFunctionMode
 
 from isoscope.models import LanguageModel
 
-WEIGHTS, SUMS, OPERATIONS, HALF = "weights", "weights and sums", "weights and operations", "bfloat16"
-VARIANTS = ("float32", WEIGHTS, SUMS, OPERATIONS, HALF)
+EXACT, HALF = "float32", "bfloat16"
+WEIGHTS, SUMS_ALONE, SUMS, OPERATIONS = "weights", "sums", "weights and sums", "weights and operations"
+SINK_SUMS, OTHER_SUMS = "sums of attention sinks", "sums of other tokens"
+VARIANTS = (EXACT, WEIGHTS, SINK_SUMS, OTHER_SUMS, SUMS_ALONE, SUMS, OPERATIONS, HALF)
+_OF_WEIGHTS = {WEIGHTS, SUMS, OPERATIONS, HALF}
+_SINK_RATIO = 10.0  # times the median norm, as in `isoscope.layers`
 _ADDITIONS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__, torch.Tensor.add_,
               torch.Tensor.__iadd__}  # fmt: skip
 
@@ -23,33 +27,42 @@ _ADDITIONS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__
 def variant(model: LanguageModel, name: str) -> LanguageModel:
     """Return a copy of a model in float32 with rounded numbers, or in bfloat16.
 
-    "weights and sums" rounds the states to which the parts of a block are added, whenever they are added;
-    "weights and operations" rounds the result of every operation.
+    "sums" are the states to which the parts of a block are added, rounded whenever they are added, of all
+    tokens or of some; "operations" are the results of all operations.
     """
     core = copy.deepcopy(model.model)
-    for weight in core.parameters() if name != "float32" else ():
+    for weight in core.parameters() if name in _OF_WEIGHTS else ():
         rounded = weight.data.bfloat16()
         weight.data = rounded if name == HALF else rounded.float()
-    if name in (SUMS, OPERATIONS):
-        core.forward = _within(
-            _Rounding(core.config.hidden_size, everything=name == OPERATIONS), core.forward
-        )
+    if name not in (EXACT, WEIGHTS, HALF):
+        core.forward = _within(_Rounding(core.config.hidden_size, name), core.forward)
     return replace(model, model=core)
 
 
 class _Rounding(TorchFunctionMode):
     """Rounds results to bfloat16 and leaves them in float32."""
 
-    def __init__(self, n_dims: int, *, everything: bool) -> None:
+    def __init__(self, n_dims: int, name: str) -> None:
         super().__init__()
-        self._n_dims, self._everything = n_dims, everything
+        self._n_dims, self._name = n_dims, name
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        is_sum = func in _ADDITIONS and isinstance(result, Tensor)
-        if self._everything or (is_sum and result.ndim == 3 and result.shape[-1] == self._n_dims):
+        if self._name == OPERATIONS:
             return _rounded(result)
-        return result
+        is_sum = func in _ADDITIONS and isinstance(result, Tensor)
+        if not is_sum or result.ndim != 3 or result.shape[-1] != self._n_dims:
+            return result
+        if self._name in (SINK_SUMS, OTHER_SUMS):
+            chosen = _are_sinks(result) == (self._name == SINK_SUMS)
+            return torch.where(chosen[..., None], _rounded(result), result)
+        return _rounded(result)
+
+
+def _are_sinks(states: Tensor) -> Tensor:
+    """Return which of (b, t, d) states are far longer than the others."""
+    norms = torch.linalg.vector_norm(states, dim=-1)
+    return norms > _SINK_RATIO * norms.median()
 
 
 def _within(mode: TorchFunctionMode, function: Callable[..., Any]) -> Callable[..., Any]:

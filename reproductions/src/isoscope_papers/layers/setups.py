@@ -14,7 +14,7 @@ from typing import Any
 WINDOW = 512  # tokens a model reads at once, or fewer where it takes fewer
 MAX_TOKENS = 8192  # few enough for minutes on two cores
 SAMPLE = 1000  # tokens on which metrics of neighbours are computed
-ROUNDED_TEXTS = 40  # short texts for bfloat16: the model runs on them five times
+ROUNDED_TEXTS = 40  # short texts for bfloat16: the model runs on them eight times
 
 # the masked model that is trained here; a snapshot before training, then at powers of two
 STEPS = 512

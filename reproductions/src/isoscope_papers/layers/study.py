@@ -110,15 +110,15 @@ def _last(profile: Profile) -> list[str]:
 def _rounding(runs: Sequence[Layers]) -> Section:
     text = (
         "The same model on the same texts in float32, and with numbers rounded to bfloat16: the largest "
-        "relative change of a metric over all layers and all tokens. In the first three rows of a model "
-        "arithmetic is in float32: with rounded weights; with the sum rounded too to which attention and MLP "
-        "of every block add; or with the result of every operation rounded. In the last, the model is in "
-        "bfloat16. isoscope's own sums are in float32 and float64 in every row. Rounding errors are random: "
-        "changes of the same size are the same. Where rounded weights explain little of what bfloat16 "
-        "changes, it is the sum: bfloat16 has 8 bits, and once an attention sink has made a coordinate "
-        "large, its steps are large for all that is added to it afterwards. Without attention sinks a "
-        "change can be larger, since a token whose norm is near the threshold is a sink in one run and "
-        "not in the other."
+        "relative change of a metric over all layers and all tokens. In all rows of a model but the last, "
+        "arithmetic is in float32, and one thing is rounded, or two: the weights; the sum to which attention "
+        "and MLP of every block add, at attention sinks, at all other tokens, or at both; or the result of "
+        "every operation. In the last, the model is in bfloat16. isoscope's own sums are in float32 and "
+        "float64 in every row. Rounding errors are random: changes of the same size are the same. Where "
+        "rounded weights explain little of what bfloat16 changes, it is the sum: bfloat16 has 8 bits, and "
+        "once a coordinate has grown large, so have the steps of all that is added to it afterwards. The "
+        "rows of attention sinks and of other tokens say whose sums these are. Without sinks a change can be "
+        "larger, since a token whose norm is near the threshold is a sink in one run and not in the other."
     )
     cells = []
     for run in runs:
