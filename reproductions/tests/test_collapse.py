@@ -186,3 +186,11 @@ def test_the_page_and_its_figure(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "collapse.json").read_text())
     assert found["conditions"][0]["seen"] == [0.1, 0.104]
     assert (tmp_path / "collapse-law.pdf").stat().st_size > 1000
+
+
+def test_a_wrong_sign_at_another_length() -> None:
+    space = made([0.3] * 2, norm=10.0)
+    (shorter,) = made([0.1] * 2, norm=1.0).conditions
+    both = replace(space, conditions=(*space.conditions, shorter))
+    assert "of the 1 conditions with a wrong sign" in sections([both])[-1].text
+    assert "1 have the right sign there on every seed" in sections([both])[-1].text

@@ -201,6 +201,8 @@ def test_bad_input_names_the_argument() -> None:
     for rate in (0, -1.0, float("nan")):
         with raises(InputError, argument="learning_rate", wanted="positive"):
             iso.predict_collapse(X, y, learning_rate=rate)
+    with raises(InputError, argument="learning_rate", got=1e30, wanted="smaller"):
+        iso.predict_collapse(X, y, learning_rate=1e30)
     for steps in (0, 1.5):
         with raises(InputError, argument="steps", got=steps):
             iso.predict_collapse(X, y, steps=steps)

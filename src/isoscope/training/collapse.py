@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import check_choice, check_positive, check_whole
+from isoscope.errors import InputError, check_choice, check_positive, check_whole
 from isoscope.metrics.collapse_law import collapse_value, collapse_value_of_sets, isoscore_derivative
 from isoscope.metrics.frontier import between_share
 from isoscope.metrics.isotropy import isoscore
@@ -173,6 +173,13 @@ def predict_collapse(
     ends, shares = _after(moments, groups, D, factor)
     sd = float(ends.std()) if len(ends) > 1 else None
     end = float(ends.mean())
+    if not math.isfinite(end):
+        raise InputError(
+            argument="learning_rate",
+            got=learning_rate,
+            wanted="smaller",
+            hint="vectors leave the range of numbers",
+        )
     is_resolved = abs(end - start) > max(_RESOLVED * start, 2 * (sd or 0.0))
     reach = _reach(groups, learning_rate, steps, optimizer)
     assumptions = _assumptions(problem, reach, start, end, is_resolved)

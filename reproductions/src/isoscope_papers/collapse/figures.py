@@ -91,9 +91,8 @@ def _changes(panel: Axes) -> None:
     panel.axhline(1, color=INK, linewidth=0.4, zorder=0)
     panel.axvline(1, color=INK, linewidth=0.4, zorder=0)
     panel.set(xlim=(low, high), ylim=(low, high))
-    panel.text(
-        0.04, 0.93, "IsoScore falls: left of 1\nand below", fontsize=6.5, va="top", transform=panel.transAxes
-    )
+    for x, y, word, side in ((0.8, 0.03, "falls", "right"), (0.835, 0.955, "rises", "left")):
+        panel.text(x, y, word, fontsize=6.5, ha=side, transform=panel.transAxes)
     panel.set_title("(a) sign and size of the change")
 
 
@@ -127,6 +126,8 @@ def _by_labels(panel: Axes, spaces: Sequence[Space]) -> None:
     )
     for name, values, look in rows:
         panel.plot(K, values, label=name, linewidth=0.9, **{"markersize": 3} | look)
-    panel.set(xlabel="labels K", ylabel="IsoScore", ylim=(0, None), xticks=K)
+    panel.set(
+        xlabel="labels K", ylabel="IsoScore", ylim=(0, None), xticks=[n for n in K if n != 5]
+    )  # beside 2
     panel.legend(fontsize=6.5, loc="upper left", handlelength=1.6)
     panel.set_title("(c) the number of labels")

@@ -159,16 +159,16 @@ def _run_space(
     if replace(earlier, conditions=()) != space:
         raise InputError(f"{path} is of other data or settings", hint="remove it to run it again")
     done = {(one.norm, one.learning_rate): one for one in earlier.conditions}
-    for norm in _norms(space.mean_norm):
-        X = task.X if norm is None else task.X * np.float32(norm / space.mean_norm)
-        for learning_rate in LEARNING_RATES:
-            one = done.get((norm, learning_rate))
-            if one is None or [each.seed for each in one.trained] != seeds:
-                one = _condition(X, task.labels, norm, learning_rate, seeds, progress)
-            space = replace(space, conditions=(*space.conditions, one))
+    wanted = [(norm, rate) for norm in _norms(space.mean_norm) for rate in LEARNING_RATES]
+    for norm, rate in wanted:
+        one = done.get((norm, rate))
+        if one is None or [each.seed for each in one.trained] != seeds:
+            X = task.X if norm is None else task.X * np.float32(norm / space.mean_norm)
+            done[norm, rate] = _condition(X, task.labels, norm, rate, seeds, progress)
+            space = replace(space, conditions=tuple(done[key] for key in wanted if key in done))
             if path:
                 keep(space, path)
-    return space
+    return replace(space, conditions=tuple(done[key] for key in wanted))
 
 
 def _norms(mean_norm: float) -> Iterator[float | None]:

@@ -10,7 +10,7 @@ import numpy as np
 from isoscope_papers.collapse.figures import figure
 from isoscope_papers.collapse.findings import Case, cases, findings, share
 from isoscope_papers.collapse.options import DEFAULT
-from isoscope_papers.collapse.run import Space, read_spaces, run_setup
+from isoscope_papers.collapse.run import Condition, Space, read_spaces, run_setup
 from isoscope_papers.collapse.setups import (
     COLLAPSED,
     END_WITHIN,
@@ -82,9 +82,15 @@ def _about(spaces: Sequence[Space]) -> tuple[str, ...]:
                 absent.setdefault(one.title, []).append(setup.title)
     left_out = "; ".join(f"with {encoder} {', '.join(titles)}" for encoder, titles in absent.items())
     rows = sorted({space.n for space in spaces})
+    fewer = [
+        f"{space.title} has {space.n_labels}"
+        for space in spaces
+        if space.n_labels < (SETUPS[space.setup].n_labels or 0)
+    ]
     notes = (
         f"{rows[0]:,} to {rows[-1]:,} rows of each data set, drawn once. Sets whose labels are of pairs of "
         "sentences (MRPC, RTE, SNLI) are left out: a pair has no vector of its own.",
+        f"Labels of which no row was drawn are absent: {', '.join(fewer)}." if fewer else "",
         f"Not run: {left_out}." if absent else "",
     )
     return tuple(filter(None, notes))
@@ -192,7 +198,29 @@ def _misses(spaces: Sequence[Space]) -> Section:
         "labels as seen",
         "larger part",
     )
+    text += _at_length_one([(space, condition) for space, condition, some in missed if _has_wrong_sign(some)])
     return Section("The misses", text if cells else "There are none.", (), heads, tuple(cells))
+
+
+def _has_wrong_sign(some: Sequence[Case]) -> bool:
+    return any(not one.is_right for one in some)
+
+
+def _at_length_one(wrong: Sequence[tuple[Space, Condition]]) -> str:
+    """Return how many of the conditions with a wrong sign have the right one at mean length 1."""
+    others = [
+        [Case(space, other, one) for one in other.trained]
+        for space, condition in wrong
+        for other in space.conditions
+        if other.norm == 1.0 != condition.norm and other.learning_rate == condition.learning_rate
+    ]
+    if not others:
+        return ""
+    right = sum(not _has_wrong_sign(some) for some in others)
+    return (
+        f" Length is another factor: of the {len(others)} conditions with a wrong sign that were also run at "
+        f"mean length 1, all else equal, {right} have the right sign there on every seed."
+    )
 
 
 def _cause(predicted: float, rigid: float, seen: float) -> str:
