@@ -32,7 +32,9 @@ _INTRO = (
     "says so before training, from a model in which each label moves as one body. Here it predicts every "
     f"run of a classifier trained with its vectors, full batch, for {STEPS} updates of Adam, and is "
     "compared with what came. What is predicted, when the assumptions hold and what counts as right was "
-    "written down before the runs; no threshold was changed after them."
+    "written down before the runs; no threshold was changed after them. Before, one seed of four "
+    "conditions had been tried (digits, AP, Banking77 with 5 labels and sets of supersenses, at a learning "
+    "rate of 0.001)."
 )
 _RULES = (
     "The prediction is that of `predict_collapse(X, labels, learning_rate=…, steps=…)`, which also says "
@@ -235,7 +237,7 @@ def _results(spaces: Sequence[Space]) -> dict[str, Any]:
         {
             "space": space.title, "n": space.n, "d": space.n_dims, "K": space.n_labels,
             "mean_norm": space.mean_norm if condition.norm is None else condition.norm,
-            "learning_rate": condition.learning_rate, "fails": list(space.fails(condition)),
+            "learning_rate": condition.learning_rate, "fails": list(condition.predicted.fails),
             "start": condition.predicted.isoscore, "collapse_value": condition.predicted.collapse_value,
             "predicted": condition.predicted.end, "sign": condition.predicted.sign,
             "seen": [one.end for one in condition.trained],
