@@ -105,13 +105,14 @@ def _errors(panel: Axes) -> None:
 
 
 def _by_labels(panel: Axes, spaces: Sequence[Space]) -> None:
-    found = sorted(
+    found = [
         (space.n_labels, condition)
         for space in spaces
         for condition in space.conditions
         if (SETUPS[space.setup].n_labels and space.encoder == _ENCODER)
         and (condition.norm, condition.learning_rate) == (None, _RATE)
-    )
+    ]
+    found.sort(key=lambda one: one[0])
     K = [n_labels for n_labels, _ in found]
     each = [condition for _, condition in found]
     rows: tuple[tuple[str, list[float], dict[str, Any]], ...] = (
