@@ -88,12 +88,12 @@ def test_runs_of_the_experiment_are_counted_by_what_was_said_before(
         {**one, "fails": ["vectors can move"], "seen": [0.1], "silhouette": [0.9]},
         {**one, "fails": ["one label a vector"], "seen": [0.1], "silhouette": [0.9]},
     ]
-    monkeypatch.setattr(values, "ROOT", tmp_path)
-    assert values.collapse() is None
+    monkeypatch.setattr(values.studies, "ROOT", tmp_path)
+    assert values.studies.collapse() is None
     file = tmp_path / "docs/reproduction/collapse.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"conditions": conditions}), encoding="utf-8")
-    found = values.collapse()
+    found = values.studies.collapse()
     assert (found["n_runs"], found["n_held"], found["n_collapsed"]) == (4, 3, 2)
     assert found["right"] == found["rising"] == pytest.approx(2 / 3)
     assert found["near"] == 0.5

@@ -10,6 +10,7 @@ from typing import Any
 
 import law
 import numpy as np
+import studies
 
 import isoscope as iso
 from isoscope_papers.catalogue import OURS
@@ -120,8 +121,8 @@ def values() -> Values:
         "speed": speed(),
         "runs": classifier_runs(),
         "claims": claims(),
-        "collapse": collapse(),
-        "predicts": predicts(),
+        "collapse": studies.collapse(),
+        "predicts": studies.predicts(),
     }
 
 
@@ -176,44 +177,6 @@ def claims() -> Values:
     every = _record("docs/reproduction/index.json")["claims"]
     counts = Counter(claim["verdict"] for claim in every if claim["kind"] != OURS)
     return {"all": sum(counts.values()), **counts}
-
-
-def collapse(threshold: float = 0.7, within: float = 0.1) -> Values | None:
-    """Return what the runs of the collapse experiment show, one label a vector; None before it has run."""
-    path = "docs/reproduction/collapse.json"
-    if not (ROOT / path).exists():
-        return None
-    conditions = [one for one in _record(path)["conditions"] if "one label a vector" not in one["fails"]]
-    runs = [
-        (one, seen, silhouette)
-        for one in conditions
-        for seen, silhouette in zip(one["seen"], one["silhouette"], strict=True)
-    ]
-    held = [run for run in runs if not run[0]["fails"]]
-    errors = [abs(one["predicted"] - seen) / seen for one, seen, s in held if s >= threshold]
-    return {
-        "n_spaces": len({one["space"] for one in conditions}),
-        "n_runs": len(runs),
-        "n_held": len(held),
-        "right": float(np.mean([np.sign(seen - one["start"]) == one["sign"] for one, seen, _ in held])),
-        "rising": float(np.mean([seen > one["start"] for one, seen, _ in held])),
-        "threshold": threshold,
-        "n_collapsed": len(errors),
-        "near": float(np.mean([error <= within for error in errors])),
-        "median_error": float(np.median(errors)),
-    }
-
-
-def predicts() -> list[Values] | None:
-    """Return each finding of the predictive study; None before it has run."""
-    path = "docs/reproduction/predicts.json"
-    if not (ROOT / path).exists():
-        return None
-    return [
-        {"statement": claim["statement"], **{key: found[key] for key in ("subject", "verdict", "ours")}}
-        for claim in _record(path)["claims"]
-        for found in claim["findings"]
-    ]
 
 
 def _record(path: str) -> Any:
