@@ -20,7 +20,7 @@ from values import KEPT, compute, values
 
 HERE = Path(__file__).parent
 PAPER, TEX = HERE / "paper.md", HERE / "paper.tex"
-MINUS = r"\ifPDFTeX\DeclareUnicodeCharacter{2212}{\ensuremath{-}}\fi"  # XeTeX and LuaTeX have it
+LETTERS = {"−": "-", "α": r"\alpha", "ρ": r"\rho", "λ": r"\lambda"}  # that pdfTeX does not know
 HEADER = "<!-- written by docs/paper/write.py from text.md; do not edit -->\n\n"
 
 
@@ -68,7 +68,11 @@ def tex(text: str) -> str:
     title, _, body = text.removeprefix(HEADER).partition("\n")
     command = ["pandoc", "--standalone", "--from=markdown-auto_identifiers", "--to=latex"]
     options = ["--shift-heading-level-by=-1", "--variable=geometry:margin=2.7cm", "--variable=colorlinks"]
-    options.append(f"--variable=header-includes:{MINUS}")
+    known = "".join(
+        rf"\DeclareUnicodeCharacter{{{ord(letter):04X}}}{{\ensuremath{{{symbol}}}}}"
+        for letter, symbol in LETTERS.items()
+    )
+    options.append(rf"--variable=header-includes:\ifPDFTeX{known}\fi")
     named = f"--metadata=title:{title.removeprefix('# ')}"
     made = subprocess.run(
         [*command, *options, named], input=body, capture_output=True, text=True, check=True
