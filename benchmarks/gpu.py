@@ -177,7 +177,7 @@ SECTIONS: dict[str, Section] = {
     "file": (80, gpu_large.file_rows),
     "silhouette": (40, silhouette_rows),
     "peers": (15, lambda: gpu_rows(milliseconds)),
-    "training": (25, lambda: run_cuda(steps=on_gpu.rows(1000), n_seeds=5)),
+    "training": (25, lambda: run_cuda(steps=on_gpu.steps(1000), n_seeds=5)),
     "profiles": (15, lambda: list(gpu_calls.profiles())),  # last: whatever is launched after it is slower
 }
 

@@ -35,6 +35,11 @@ def few(n: int) -> int:
     return 1 if is_small() else n
 
 
+def steps(n: int) -> int:
+    """Return n steps of training, or ten where sizes are tiny."""
+    return 10 if is_small() else n
+
+
 def name() -> str:
     """Return the name of the device."""
     return torch.cuda.get_device_name() if device() == "cuda" else "CPU"

@@ -163,17 +163,17 @@ def _parts(X: torch.Tensor, y: np.ndarray, n_seeds: int) -> dict[str, float]:
 
     spent = {}
     for name, metrics, every in (
-        ("training_ms", "isoscore", on_gpu.rows(400)),
+        ("training_ms", "isoscore", on_gpu.steps(400)),
         ("with_isoscore_ms", "isoscore", 1),
         ("with_silhouette_ms", "silhouette", 1),
     ):
         on_gpu.wait()
         began = time.perf_counter()
         iso.train_embeddings(
-            X, y, steps=on_gpu.rows(400), seeds=n_seeds, bias=False, metrics=metrics, every=every
+            X, y, steps=on_gpu.steps(400), seeds=n_seeds, bias=False, metrics=metrics, every=every
         )
         on_gpu.wait()
-        spent[name] = 1e3 * (time.perf_counter() - began) / on_gpu.rows(400)
+        spent[name] = 1e3 * (time.perf_counter() - began) / on_gpu.steps(400)
     tables = X.repeat(n_seeds, 1, 1)
     labels = as_labels(y).to(X.device)
     for name, measure in (
