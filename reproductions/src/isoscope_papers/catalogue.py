@@ -23,6 +23,7 @@ PAPERS = {
     "contrastive": "Xiao, Long and Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
     "layers": "Every layer of four models: our own study",
     "collapse": "The collapse law: our own study",
+    "predicts": "What geometry predicts: our own study",
 }
 OURS = "ours"
 

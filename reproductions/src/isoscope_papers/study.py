@@ -19,7 +19,7 @@ from isoscope_papers.verdict import Finding, Verdict
 
 STUDIES = (
     "classifiers", "theory", "contrastive", "dynamics", "manifolds", "istar", "corrections", "layers",
-    "collapse",
+    "collapse", "predicts",
 )  # fmt: skip
 
 

@@ -1,0 +1,105 @@
+"""The answers at the top of the page, in words that follow from the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from isoscope_papers.predicts.analysis import Analysis, sign_of
+from isoscope_papers.predicts.associations import ACROSS, CORRECTED, LEVEL, UNCORRECTED
+from isoscope_papers.predicts.choices import ALL, AS_SAID, CHOICES, DEFAULT, OTHER_TASKS, RANDOM
+from isoscope_papers.words import between, number, signed, span
+
+_PLACES = {
+    UNCORRECTED: "Over the layers and checkpoints of a model",
+    CORRECTED: "Over the corrections of its last layer",
+    ACROSS: "Across models",
+}
+
+
+def answers(found: Analysis) -> Iterator[str]:
+    """Yield one paragraph for each question."""
+    yield _correlated(found, "Is isotropy good?", "isoscore_debiased", "a higher IsoScore")
+    yield _correlated(found, "Is a small mean cosine good?", "mean_cosine", "a higher mean cosine")
+    yield _correlated(found, "Is a low intrinsic dimension good?", "twonn", "a higher TwoNN dimension")
+    yield _correlated(found, "Does RankMe predict?", "rankme_debiased", "a higher RankMe")
+    yield _chosen(found, "Is RankMe a model selector?", "rankme_debiased", "the highest RankMe")
+    yield _chosen(found, "Is IsoScore?", "isoscore_debiased", "the highest IsoScore")
+    yield _any(found)
+
+
+def _correlated(found: Analysis, question: str, metric: str, high: str) -> str:
+    parts, signs = [], set()
+    for view, place in _PLACES.items():
+        rows = found.association(view, metric)
+        if rows.empty:
+            continue
+        by_sign: dict[int, list[str]] = {1: [], -1: [], 0: []}
+        for group, row in rows.iterrows():
+            by_sign[sign_of(row)].append(str(group))
+        signs |= {sign for sign in (1, -1) if by_sign[sign]}
+        known = [
+            f"{words} scores in {_listed(by_sign[sign])}"
+            for sign, words in ((1, "higher"), (-1, "lower"))
+            if by_sign[sign]
+        ]
+        values = span([float(rho) for rho in rows["rho"]], 2)
+        told = f"goes with {' and with '.join(known)}" if known else "goes with neither for certain"
+        parts.append(f"{place}, {high} {told} (mean ρ of the groups: {values}).")
+    return " ".join([f"{question} {_verdict(signs)}", *parts])
+
+
+def _verdict(signs: set[int]) -> str:
+    if signs == {1, -1}:
+        return "It depends on the task and on what is varied."
+    if not signs:
+        return "These spaces do not show that it matters."
+    return "More of it goes with better scores where anything is certain." if signs == {1} else (
+        "More of it goes with worse scores where anything is certain."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _chosen(found: Analysis, question: str, metric: str, what: str) -> str:
+    parts, better = [], []
+    for choice in CHOICES:
+        row = found.rule(choice, f"{metric}, {AS_SAID}", ALL)
+        default, at_random = (found.rule(choice, rule, ALL) for rule in (DEFAULT[choice], RANDOM))
+        if row is None or default is None or at_random is None:
+            continue
+        better.append(1 if row["gain_low"] > 0 else -1 if row["gain_high"] < 0 else 0)
+        parts.append(
+            f"The {choice} with {what} is {number(row['regret'], 1)} points below the best on average, where "
+            f"the default ({DEFAULT[choice]}) is {number(default['regret'], 1)} below, and one at random "
+            f"{number(at_random['regret'], 1)}; gain over the default {signed(row['gain'], 1)} "
+            f"({between(row['gain_low'], row['gain_high'], 1)})."
+        )
+    if better and min(better) == 1:
+        verdict = "Yes, here."
+    elif 1 in better:
+        verdict = "For some choices."
+    elif -1 in better:
+        verdict = "No: nowhere is it better than not choosing for certain, and somewhere worse."
+    else:
+        verdict = "It is not shown to be: no gain over not choosing is certain."
+    return " ".join([question, verdict, *parts])
+
+
+def _any(found: Analysis) -> str:
+    parts = []
+    for choice in CHOICES:
+        rows = found.regrets
+        rows = rows[(rows["choice"] == choice) & (rows["group"] == ALL)]
+        if rows.empty:
+            continue
+        rules = rows[rows["rule"].str.contains(",")]
+        n = int(((rules["p_adjusted"] < LEVEL) & (rules["gain"] > 0)).sum())
+        labelled = rows[rows["rule"] == OTHER_TASKS]["regret"].iloc[0]
+        parts.append(
+            f"Of {len(rules)} rules for the {choice}, {n} gain over the default after correction for their "
+            f"number; by tasks on other texts one is chosen that is {number(labelled, 1)} points below the best, "
+            f"by the best rule with hindsight one that is {number(rules['regret'].min(), 1)} below."
+        )
+    return " ".join(["Does any metric choose without labels?", *parts])

@@ -1,0 +1,314 @@
+"""Rank correlations of metrics and tasks: within models, across them, and with depth held constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from isoscope_papers.predicts.setups import CHECKPOINTS, CORRECTIONS, LAYERS, METRICS, SETUPS
+
+UNCORRECTED, CORRECTED, ACROSS = "layers and checkpoints", "corrections", "across models"
+VIEWS = (UNCORRECTED, CORRECTED, ACROSS)
+GROUPS: dict[str, tuple[tuple[str, str], ...]] = {  # of tasks: corpus and task
+    "similarity": (("stsb", "similarity"), ("sts12-16", "similarity"), ("sick", "similarity")),
+    "search": (("qqp", "search"), ("snli", "search")),
+    "neighbours": (("banking77", "knn"), ("stackoverflow", "knn"), ("sst2", "knn")),
+    "clusters": (("banking77", "clustering"), ("stackoverflow", "clustering")),
+    "probe": (("banking77", "probe"), ("stackoverflow", "probe"), ("sst2", "probe"), ("cola", "probe")),
+    "words": (("men", "similarity"), ("simlex999", "similarity"), ("analogies", "analogies")),
+}  # fmt: skip
+TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
+FEWEST = 5  # spaces from which on a model has a rank correlation
+DRAWS = 2000
+LEVEL = 0.05  # false discoveries among what is called significant
+DIMENSIONS = "n_dims"  # the number of dimensions, beside the metrics
+ALPHA_FROM_1 = "alpha_req_from_1"  # |α − 1|: an α of 1 is said to be best
+DIRECTIONS = METRICS | {ALPHA_FROM_1: -1, DIMENSIONS: 1}
+
+
+def lineage(model: str) -> str:
+    """Return the model that a training run begins from, or the model itself: they are one cluster."""
+    setup = SETUPS.get(model)
+    return model if setup is None else setup.lineage
+
+
+class Wide:
+    """The spaces of a table, with the metrics of each corpus and the scores of each task.
+
+    Attributes:
+        about: model, family, layer, … of each space.
+    """
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        about = rows.drop_duplicates("space").set_index("space")
+        self.about = about[
+            ["model", "family", "layer", "depth", "pooling", "step", "correction", "strength", "n_dims"]
+        ]
+        place = rows["space"].map({name: row for row, name in enumerate(about.index)}).to_numpy()
+        self._columns: dict[tuple[str, str], np.ndarray] = {}
+        values = rows["value"].to_numpy(dtype=float)
+        for key, own in rows.groupby(["corpus", "name"], sort=False).indices.items():
+            column = np.full(len(about), np.nan)
+            column[place[own]] = values[own]
+            self._columns[key] = column
+        self._views: dict[str, dict[str, np.ndarray]] = {}
+        self._controls: dict[tuple[str, str], np.ndarray | None] = {}
+
+    def metric(self, name: str, corpus: str, spaces: np.ndarray) -> np.ndarray:
+        """Return a metric of some spaces on the texts of a corpus; NaN where it has no value."""
+        if name == DIMENSIONS:
+            return self.about[DIMENSIONS].to_numpy(dtype=float)[spaces]
+        if name == ALPHA_FROM_1:
+            return np.abs(self.metric("alpha_req", corpus, spaces) - 1)
+        if (corpus, name) not in self._columns:
+            return np.full(len(spaces), np.nan)
+        return self._columns[corpus, name][spaces]
+
+    def score(self, task: tuple[str, str], spaces: np.ndarray) -> np.ndarray:
+        """Return the scores of some spaces in a task."""
+        return self._columns[task][spaces]
+
+    def of_view(self, view: str) -> dict[str, np.ndarray]:
+        """Return the places of the spaces of a view, by model; across models there is one of each."""
+        if view not in self._views:
+            self._views[view] = self._of_view(view)
+        return self._views[view]
+
+    @cached_property
+    def draws(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the spaces across models: draws of lineages with one model of each, and shuffled orders."""
+        models = self.about["model"].iloc[self.of_view(ACROSS)[ACROSS]]
+        lines = np.array([lineage(str(model)) for model in models])
+        members = [np.flatnonzero(lines == name) for name in dict.fromkeys(lines.tolist())]
+        source = np.random.default_rng(0)
+        of_each = np.stack([source.choice(own, DRAWS * len(members)) for own in members])
+        chosen = source.integers(len(members), size=DRAWS * len(members))
+        drawn = of_each[chosen, np.arange(len(chosen))].reshape(DRAWS, len(members))
+        return drawn, source.permuted(np.tile(np.arange(len(lines)), (DRAWS, 1)), axis=1)
+
+    def controls(self, view: str, model: str) -> np.ndarray | None:
+        """Return what is held constant within a model: see `controls_of`."""
+        if (view, model) not in self._controls:
+            self._controls[view, model] = controls_of(self.about.iloc[self.of_view(view)[model]])
+        return self._controls[view, model]
+
+    def _of_view(self, view: str) -> dict[str, np.ndarray]:
+        families = self.about["family"]
+        last = self.last()
+        if view == ACROSS:
+            return {ACROSS: last}
+        chosen = families.isin([LAYERS, CHECKPOINTS]).to_numpy(copy=True)
+        if view == CORRECTED:
+            chosen = (families == CORRECTIONS).to_numpy(copy=True)
+            chosen[last] = True
+        places = {model: np.flatnonzero(chosen & self.of_model(model)) for model in self.models}
+        return {model: spaces for model, spaces in places.items() if len(spaces) >= FEWEST}
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models."""
+        return [str(model) for model in self.about["model"].unique()]
+
+    def of_model(self, model: str) -> np.ndarray:
+        """Return which spaces are of a model."""
+        return (self.about["model"] == model).to_numpy()
+
+    def last(self) -> np.ndarray:
+        """Return the place of each model's own space: uncorrected, last layer, last step, first pooling."""
+        found = []
+        for model in self.models:
+            own = self.about[self.of_model(model) & (self.about["correction"] == "none").to_numpy()]
+            own = own[own["pooling"] == own_pooling(model, own)]
+            own = own[own["step"] == own["step"].max()]
+            found.append(self.about.index.get_loc(own.index[own["layer"].argmax()]))
+        return np.array(found)
+
+
+def own_pooling(model: str, about: pd.DataFrame) -> str:
+    """Return the pooling that a model is made for."""
+    return SETUPS[model].poolings[0] if model in SETUPS else str(about["pooling"].iloc[0])
+
+
+def spearman(x: np.ndarray, y: np.ndarray, controls: np.ndarray | None = None) -> float:
+    """Return Spearman's ρ, with controls that of what a linear fit on them leaves of both ranks.
+
+    NaN where there are too few pairs, or all values of one are equal.
+
+    >>> spearman(np.array([1, 2, 3, 4, 5.0]), np.array([1, 4, 9, 16, 25.0]))
+    1.0
+    """
+    kept = np.isfinite(x) & np.isfinite(y)
+    if kept.sum() < FEWEST:
+        return float("nan")
+    ranks = np.stack([stats.rankdata(x[kept]), stats.rankdata(y[kept])])
+    ranks = ranks - ranks.mean(axis=1, keepdims=True)
+    if controls is not None:
+        design = np.column_stack([np.ones(kept.sum()), controls[kept]])
+        if kept.sum() - np.linalg.matrix_rank(design) < FEWEST - 1:
+            return float("nan")
+        ranks = ranks - (design @ np.linalg.lstsq(design, ranks.T, rcond=None)[0]).T
+    lengths = np.linalg.norm(ranks, axis=1)
+    if lengths.min() < 1e-9 * len(ranks[0]):
+        return float("nan")
+    return float(np.clip(round(ranks[0] @ ranks[1] / lengths.prod(), 15), -1, 1))
+
+
+def controls_of(about: pd.DataFrame) -> np.ndarray | None:
+    """Return what is held constant: ranks of depth, step, dimensions and the square of depth, and pooling."""
+    columns = [
+        stats.rankdata(about[name]) / len(about)
+        for name in ("depth", "step", "n_dims")
+        if about[name].nunique() > 1
+    ]
+    if about["depth"].nunique() > 1:
+        columns.append(about["depth"].to_numpy(dtype=float) ** 2)
+    for pooling in about["pooling"].unique()[1:]:
+        columns.append((about["pooling"] == pooling).to_numpy(dtype=float))
+    return np.column_stack(columns) if columns else None
+
+
+def within(wide: Wide, view: str, metric: str, tasks: Sequence[tuple[str, str]], *, partial: bool) -> dict[str, float]:
+    """Return by model the mean over tasks of the rank correlation over its spaces."""
+    found = {}
+    for model, spaces in wide.of_view(view).items():
+        controls = wide.controls(view, model) if partial else None
+        values = [
+            spearman(wide.metric(metric, task[0], spaces), wide.score(task, spaces), controls)
+            for task in tasks
+        ]
+        known = [value for value in values if np.isfinite(value)]
+        if known:
+            found[model] = float(np.mean(known))
+    return found
+
+
+def by_lineage(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the mean over the models of each lineage."""
+    lines: dict[str, list[float]] = {}
+    for model, value in values.items():
+        lines.setdefault(lineage(model), []).append(value)
+    return {name: float(np.mean(own)) for name, own in lines.items()}
+
+
+def t_interval(values: Sequence[float], *, fisher: bool = False) -> tuple[float, float, float, float]:
+    """Return mean, 95 % interval and p-value of a mean over lineages, by Student's t.
+
+    Args:
+        values: one for each lineage.
+        fisher: whether they are correlations, which are averaged as Fisher's z.
+
+    >>> [round(x, 3) for x in t_interval([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484, 0.074]
+    """
+    known = np.asarray(values, dtype=float)
+    points = np.arctanh(np.clip(known, -0.999, 0.999)) if fisher else known
+    back = np.tanh if fisher else (lambda x: x)
+    mean = points.mean()
+    if len(points) < 3 or points.std() == 0:
+        return float(back(mean)), float("nan"), float("nan"), float("nan")
+    error = points.std(ddof=1) / np.sqrt(len(points))
+    half = stats.t.ppf(0.975, len(points) - 1) * error
+    p = 2 * stats.t.sf(abs(mean) / error, len(points) - 1)
+    return float(back(mean)), float(back(mean - half)), float(back(mean + half)), float(p)
+
+
+def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the mean when lineages are drawn with replacement."""
+    known = np.asarray(values, dtype=float)
+    draws = np.random.default_rng(seed).integers(len(known), size=(DRAWS, len(known)))
+    low, high = np.percentile(known[draws].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def associations(wide: Wide, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return one row for each view, metric and group of tasks, with p-values corrected for their number."""
+    rows = [
+        row
+        for view in (UNCORRECTED, CORRECTED)
+        for metric in metrics
+        for group, tasks in GROUPS.items()
+        for row in _within_row(wide, view, metric, group, tasks)
+    ]
+    rows += [
+        row for metric in metrics for group, tasks in GROUPS.items() for row in _across(wide, metric, group, tasks)
+    ]
+    found = pd.DataFrame(rows)
+    for name in ("p", "partial_p"):
+        found[f"{name}_adjusted"] = adjusted(found[name].to_numpy(dtype=float))
+    return found
+
+
+def _within_row(
+    wide: Wide, view: str, metric: str, group: str, tasks: Sequence[tuple[str, str]]
+) -> Iterator[dict[str, object]]:
+    by_model = within(wide, view, metric, tasks, partial=False)
+    if not by_model:
+        return
+    lines = list(by_lineage(by_model).values())
+    rho, low, high, p = t_interval(lines, fisher=True)
+    low_drawn, high_drawn = bootstrap(lines)
+    held = by_lineage(within(wide, view, metric, tasks, partial=True))
+    if held:
+        partial, partial_low, partial_high, partial_p = t_interval(list(held.values()), fisher=True)
+    else:
+        partial, partial_low, partial_high, partial_p = (float("nan"),) * 4
+    yield {
+        "view": view, "metric": metric, "group": group, "rho": rho, "low": low, "high": high, "p": p,
+        "low_drawn": low_drawn, "high_drawn": high_drawn, "partial": partial, "partial_low": partial_low,
+        "partial_high": partial_high, "partial_p": partial_p, "n_lineages": len(lines),
+        "n_spaces": sum(len(wide.of_view(view)[model]) for model in by_model), "by_model": by_model,
+    }  # fmt: skip
+
+
+def _across(
+    wide: Wide, metric: str, group: str, tasks: Sequence[tuple[str, str]]
+) -> Iterator[dict[str, object]]:
+    """Yield the correlation over one space of each model.
+
+    For the interval lineages are drawn, and one model of each; for the p-value scores are shuffled.
+    """
+    spaces = wide.of_view(ACROSS)[ACROSS]
+    pairs = [(wide.metric(metric, task[0], spaces), wide.score(task, spaces)) for task in tasks]
+    pairs = [(x, y) for x, y in pairs if np.isfinite(spearman(x, y))]
+    if not pairs:
+        return
+    drawn, shuffled = wide.draws
+    rho = float(np.mean([spearman(x, y) for x, y in pairs]))
+    low, high = np.nanpercentile(np.mean([_rows_rho(x[drawn], y[drawn]) for x, y in pairs], axis=0), [2.5, 97.5])
+    at_random = np.mean([_rows_rho(x[shuffled], np.tile(y, (DRAWS, 1))) for x, y in pairs], axis=0)
+    p = (1 + np.sum(np.abs(at_random) >= abs(rho) - 1e-12)) / (1 + DRAWS)
+    nothing = dict.fromkeys(("partial", "partial_low", "partial_high", "partial_p"), float("nan"))
+    yield {
+        "view": ACROSS, "metric": metric, "group": group, "rho": rho, "low": float(low), "high": float(high),
+        "p": float(p), "low_drawn": float(low), "high_drawn": float(high), **nothing,
+        "n_lineages": drawn.shape[1], "n_spaces": len(spaces), "by_model": {},
+    }  # fmt: skip
+
+
+def _rows_rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return Spearman's ρ of each row of two matrices, over the columns where both have a value."""
+    kept = np.isfinite(x) & np.isfinite(y)
+    ranks = [stats.rankdata(np.where(kept, one, np.inf), axis=1) for one in (x, y)]  # the others come last
+    n = kept.sum(axis=1, keepdims=True)
+    centered = [np.where(kept, one - (n + 1) / 2, 0.0) for one in ranks]
+    lengths = np.prod([np.square(one).sum(axis=1) for one in centered], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((centered[0] * centered[1]).sum(axis=1) / np.sqrt(lengths))
+
+
+def adjusted(p_values: np.ndarray) -> np.ndarray:
+    """Return p-values after Benjamini and Hochberg; NaN stays NaN.
+
+    >>> adjusted(np.array([0.01, 0.04, 0.03, np.nan])).round(3).tolist()
+    [0.03, 0.04, 0.04, nan]
+    """
+    found = np.full(len(p_values), np.nan)
+    known = np.flatnonzero(np.isfinite(p_values))
+    order = known[np.argsort(p_values[known])]
+    scaled = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    found[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return found
