@@ -184,7 +184,8 @@ def _dimensions_used(e: Evidence) -> Finding:
         words=_any(f"{carried}{shown}"),
         meanings={
             "bad": "Search and clustering: a few directions decide most distances. Far fewer dimensions "
-            "could be stored, or the directions be weighted more evenly.",
+            "could be stored, or the directions be weighted more evenly; whether a task gains by that, a "
+            "higher IsoScore does not tell.",
             "healthy": "Search and clustering: many directions contribute to every distance."
             + _ABOVE_ONE * (score > 1),
         },

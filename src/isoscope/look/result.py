@@ -210,9 +210,9 @@ def _shortened(text: str) -> str:
 
 
 def _quantity(finding: Finding) -> str:
-    """Return what is compared, and which end is good."""
+    """Return what is compared, and which end is a finding."""
     threshold = threshold_of(finding.name)
-    return f"{finding.quantity} ({'low' if threshold.serious > threshold.moderate else 'high'} is better)"
+    return f"{finding.quantity} ({'high' if threshold.serious > threshold.moderate else 'low'} is flagged)"
 
 
 def _compared(finding: Finding, width: int) -> Text:

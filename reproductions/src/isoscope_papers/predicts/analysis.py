@@ -12,6 +12,7 @@ from isoscope_papers.predicts.associations import DIRECTIONS, LEVEL, Wide, assoc
 from isoscope_papers.predicts.choices import all_regrets
 from isoscope_papers.predicts.setups import LABEL_METRICS, PAIR_METRICS
 from isoscope_papers.predicts.table import Spaces, joined
+from isoscope_papers.words import between, signed
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,13 @@ def sign_of(row: pd.Series, direction: int = 1) -> int:
     if not row["p_adjusted"] < LEVEL:
         return 0
     return direction if row["rho"] > 0 else -direction
+
+
+def gain_of(row: pd.Series) -> str:
+    """Return a gain over the default in words, with its interval where there are enough models for one."""
+    known = pd.notna(row["gain_low"])
+    ends = between(row["gain_low"], row["gain_high"], 1) if known else "too few models for an interval"
+    return f"{signed(row['gain'], 1)} ({ends})"
 
 
 @lru_cache(maxsize=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from isoscope_papers.predicts.analysis import Analysis, sign_of
-from isoscope_papers.predicts.associations import ACROSS, CORRECTED, LEVEL, UNCORRECTED
-from isoscope_papers.predicts.choices import ALL, AS_SAID, CHOICES, DEFAULT, OTHER_TASKS, RANDOM
+from isoscope_papers.predicts.analysis import Analysis, gain_of, sign_of
+from isoscope_papers.predicts.associations import ACROSS, ALL, CORRECTED, LEVEL, UNCORRECTED
+from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, OTHER_TASKS, RANDOM
 from isoscope_papers.words import between, number, signed, span
 
 _PLACES = {
@@ -18,44 +18,50 @@ _PLACES = {
 
 def answers(found: Analysis) -> Iterator[str]:
     """Yield one paragraph for each question."""
-    yield _correlated(found, "Is isotropy good?", "isoscore_debiased", "a higher IsoScore")
-    yield _correlated(found, "Is a small mean cosine good?", "mean_cosine", "a higher mean cosine")
-    yield _correlated(found, "Is a low intrinsic dimension good?", "twonn", "a higher TwoNN dimension")
-    yield _correlated(found, "Does RankMe predict?", "rankme_debiased", "a higher RankMe")
+    yield _correlated(found, "Is isotropy good?", "isoscore_debiased", "IsoScore")
+    yield _correlated(found, "Is a small mean cosine good?", "mean_cosine", "mean cosine")
+    yield _correlated(found, "Is a low intrinsic dimension good?", "twonn", "TwoNN dimension")
+    yield _correlated(found, "Does RankMe predict?", "rankme_debiased", "RankMe")
     yield _chosen(found, "Is RankMe a model selector?", "rankme_debiased", "the highest RankMe")
     yield _chosen(found, "Is IsoScore?", "isoscore_debiased", "the highest IsoScore")
     yield _any(found)
+    counts = found.found.groupby("view")["n_lineages"].max()
+    yield (
+        f"How certain is this? {counts.min():.0f} to {counts.max():.0f} models are independent of each "
+        "other, so that intervals are wide, and what is not certain is not shown to be absent. An interval "
+        "is that of one metric by itself; certain means p < 0.05 after correction for the number of metrics, "
+        "and it is the models that are counted, not their spaces."
+    )
 
 
 def _correlated(found: Analysis, question: str, metric: str, high: str) -> str:
+    """Return the answer to a question on a correlation: what is certain, then each view."""
     parts, signs = [], set()
     for view, place in _PLACES.items():
         rows = found.association(view, metric)
         if rows.empty:
             continue
-        by_sign: dict[int, list[str]] = {1: [], -1: [], 0: []}
-        for group, row in rows.iterrows():
-            by_sign[sign_of(row)].append(str(group))
-        signs |= {sign for sign in (1, -1) if by_sign[sign]}
-        known = [
-            f"{words} scores in {_listed(by_sign[sign])}"
-            for sign, words in ((1, "higher"), (-1, "lower"))
-            if by_sign[sign]
+        own = {str(group): sign_of(row) for group, row in rows.iterrows()}
+        signs |= set(own.values()) - {0}
+        row = rows.loc[ALL]
+        over_all = f"{signed(row['rho'], 2)} ({between(row['low'], row['high'], 2)})"
+        values = span([float(rho) for group, rho in rows["rho"].items() if group != ALL], 2)
+        parts.append(f"{place}, ρ of {high} and score is {over_all} over all tasks; by group {values}")
+        certain = [
+            f"{words} for {_listed([group for group, one in own.items() if one == sign])}"
+            for sign, words in ((1, "above 0"), (-1, "below 0"))
+            if sign in own.values()
         ]
-        values = span([float(rho) for rho in rows["rho"]], 2)
-        told = f"goes with {' and with '.join(known)}" if known else "goes with neither for certain"
-        parts.append(f"{place}, {high} {told} (mean ρ of the groups: {values}).")
-    return " ".join([f"{question} {_verdict(signs)}", *parts])
+        parts[-1] += f"; certainly {' and '.join(certain)}." if certain else "; none is certain."
+    return " ".join([question, _verdict(signs), *parts])
 
 
 def _verdict(signs: set[int]) -> str:
     if signs == {1, -1}:
         return "It depends on the task and on what is varied."
     if not signs:
-        return "These spaces do not show that it matters."
-    return "More of it goes with better scores where anything is certain." if signs == {1} else (
-        "More of it goes with worse scores where anything is certain."
-    )
+        return "These spaces do not show it, nor the contrary."
+    return f"Where anything is certain, {'more' if signs == {1} else 'less'} of it goes with better scores."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -73,8 +79,7 @@ def _chosen(found: Analysis, question: str, metric: str, what: str) -> str:
         parts.append(
             f"The {choice} with {what} is {number(row['regret'], 1)} points below the best on average, where "
             f"the default ({DEFAULT[choice]}) is {number(default['regret'], 1)} below, and one at random "
-            f"{number(at_random['regret'], 1)}; gain over the default {signed(row['gain'], 1)} "
-            f"({between(row['gain_low'], row['gain_high'], 1)})."
+            f"{number(at_random['regret'], 1)}; gain over the default {gain_of(row)}."
         )
     if better and min(better) == 1:
         verdict = "Yes, here."
@@ -99,7 +104,7 @@ def _any(found: Analysis) -> str:
         labelled = rows[rows["rule"] == OTHER_TASKS]["regret"].iloc[0]
         parts.append(
             f"Of {len(rules)} rules for the {choice}, {n} gain over the default after correction for their "
-            f"number; by tasks on other texts one is chosen that is {number(labelled, 1)} points below the best, "
-            f"by the best rule with hindsight one that is {number(rules['regret'].min(), 1)} below."
+            f"number; by tasks on other texts one is chosen that is {number(labelled, 1)} points below the "
+            f"best, by the best rule with hindsight one that is {number(rules['regret'].min(), 1)} below."
         )
     return " ".join(["Does any metric choose without labels?", *parts])

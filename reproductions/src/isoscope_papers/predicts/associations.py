@@ -22,11 +22,17 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {  # of tasks: corpus and task
     "words": (("men", "similarity"), ("simlex999", "similarity"), ("analogies", "analogies")),
 }  # fmt: skip
 TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
+ALL = "all tasks"
+ALL_GROUPS = {ALL: TASKS, **GROUPS}
 FEWEST = 5  # spaces from which on a model has a rank correlation
 DRAWS = 2000
 LEVEL = 0.05  # false discoveries among what is called significant
 DIMENSIONS = "n_dims"  # the number of dimensions, beside the metrics
 ALPHA_FROM_1 = "alpha_req_from_1"  # |α − 1|: an α of 1 is said to be best
+COLUMNS = (
+    "view", "metric", "group", "rho", "low", "high", "p", "low_drawn", "high_drawn", "partial", "partial_low",
+    "partial_high", "partial_p", "n_lineages", "n_spaces", "by_model",
+)  # fmt: skip
 DIRECTIONS = METRICS | {ALPHA_FROM_1: -1, DIMENSIONS: 1}
 
 
@@ -171,7 +177,9 @@ def controls_of(about: pd.DataFrame) -> np.ndarray | None:
     return np.column_stack(columns) if columns else None
 
 
-def within(wide: Wide, view: str, metric: str, tasks: Sequence[tuple[str, str]], *, partial: bool) -> dict[str, float]:
+def within(
+    wide: Wide, view: str, metric: str, tasks: Sequence[tuple[str, str]], *, partial: bool
+) -> dict[str, float]:
     """Return by model the mean over tasks of the rank correlation over its spaces."""
     found = {}
     for model, spaces in wide.of_view(view).items():
@@ -225,20 +233,29 @@ def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
 
 
 def associations(wide: Wide, metrics: Sequence[str]) -> pd.DataFrame:
-    """Return one row for each view, metric and group of tasks, with p-values corrected for their number."""
+    """Return one row for each view, metric and group of tasks, with p-values corrected for their number.
+
+    Those over all tasks are corrected for the number of metrics and views, those of groups for that of cells.
+    """
     rows = [
         row
         for view in (UNCORRECTED, CORRECTED)
         for metric in metrics
-        for group, tasks in GROUPS.items()
+        for group, tasks in ALL_GROUPS.items()
         for row in _within_row(wide, view, metric, group, tasks)
     ]
     rows += [
-        row for metric in metrics for group, tasks in GROUPS.items() for row in _across(wide, metric, group, tasks)
+        row
+        for metric in metrics
+        for group, tasks in ALL_GROUPS.items()
+        for row in _across(wide, metric, group, tasks)
     ]
-    found = pd.DataFrame(rows)
+    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    is_all = found["group"] == ALL
     for name in ("p", "partial_p"):
-        found[f"{name}_adjusted"] = adjusted(found[name].to_numpy(dtype=float))
+        for family in (is_all, ~is_all):
+            own = found.loc[family, name].to_numpy(dtype=float)
+            found.loc[family, f"{name}_adjusted"] = adjusted(own)
     return found
 
 
@@ -250,18 +267,15 @@ def _within_row(
         return
     lines = list(by_lineage(by_model).values())
     rho, low, high, p = t_interval(lines, fisher=True)
-    low_drawn, high_drawn = bootstrap(lines)
     held = by_lineage(within(wide, view, metric, tasks, partial=True))
     if held:
         partial, partial_low, partial_high, partial_p = t_interval(list(held.values()), fisher=True)
     else:
         partial, partial_low, partial_high, partial_p = (float("nan"),) * 4
-    yield {
-        "view": view, "metric": metric, "group": group, "rho": rho, "low": low, "high": high, "p": p,
-        "low_drawn": low_drawn, "high_drawn": high_drawn, "partial": partial, "partial_low": partial_low,
-        "partial_high": partial_high, "partial_p": partial_p, "n_lineages": len(lines),
-        "n_spaces": sum(len(wide.of_view(view)[model]) for model in by_model), "by_model": by_model,
-    }  # fmt: skip
+    yield dict(zip(COLUMNS, (
+        view, metric, group, rho, low, high, p, *bootstrap(lines), partial, partial_low, partial_high,
+        partial_p, len(lines), sum(len(wide.of_view(view)[model]) for model in by_model), by_model,
+    ), strict=True))  # fmt: skip
 
 
 def _across(
@@ -278,15 +292,16 @@ def _across(
         return
     drawn, shuffled = wide.draws
     rho = float(np.mean([spearman(x, y) for x, y in pairs]))
-    low, high = np.nanpercentile(np.mean([_rows_rho(x[drawn], y[drawn]) for x, y in pairs], axis=0), [2.5, 97.5])
+    low, high = np.nanpercentile(
+        np.mean([_rows_rho(x[drawn], y[drawn]) for x, y in pairs], axis=0), [2.5, 97.5]
+    )
     at_random = np.mean([_rows_rho(x[shuffled], np.tile(y, (DRAWS, 1))) for x, y in pairs], axis=0)
     p = (1 + np.sum(np.abs(at_random) >= abs(rho) - 1e-12)) / (1 + DRAWS)
-    nothing = dict.fromkeys(("partial", "partial_low", "partial_high", "partial_p"), float("nan"))
-    yield {
-        "view": ACROSS, "metric": metric, "group": group, "rho": rho, "low": float(low), "high": float(high),
-        "p": float(p), "low_drawn": float(low), "high_drawn": float(high), **nothing,
-        "n_lineages": drawn.shape[1], "n_spaces": len(spaces), "by_model": {},
-    }  # fmt: skip
+    ends = float(low), float(high)
+    yield dict(zip(COLUMNS, (
+        ACROSS, metric, group, rho, *ends, float(p), *ends, *4 * [float("nan")], drawn.shape[1],
+        len(spaces), {},
+    ), strict=True))  # fmt: skip
 
 
 def _rows_rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from isoscope_papers.predicts.associations import (
+    ALL,
+    ALL_GROUPS,
     CORRECTED,
     DIRECTIONS,
-    GROUPS,
     TASKS,
     Wide,
     adjusted,
@@ -30,7 +31,6 @@ CHOICES = (LAYER, CHECKPOINT, CORRECTION)
 DEFAULT = {LAYER: "last layer", CHECKPOINT: "last checkpoint", CORRECTION: "no correction"}
 RANDOM, MIDDLE, OTHER_TASKS = "at random", "middle", "best on the other tasks"
 AS_SAID, LEARNT = "as said", "learnt"  # where the direction of a metric is from
-ALL = "all tasks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +99,8 @@ class Regrets:
                 _chosen(DIRECTIONS[metric] * own, scores, one.default)
                 for own, (one, scores) in zip(values, self._pairs(), strict=True)
             ]
+            if len({lineage(one.model) for one in self.sets}) < 2:
+                continue  # there is no other model to learn from
             signs = self._signs(values)
             found[f"{metric}, {LEARNT}"] = [
                 _chosen(signs[lineage(one.model)][:, None] * own, scores, one.default)
@@ -123,8 +125,7 @@ class Regrets:
         signs = {}
         for name in means:
             others = [each for other, each in means.items() if other != name]
-            total = np.sum(others, axis=0) if others else np.zeros(len(TASKS))
-            signs[name] = np.where(total < 0, -1.0, 1.0)
+            signs[name] = np.where(np.sum(others, axis=0) < 0, -1.0, 1.0)
         return signs
 
     def regrets(self, chosen: list[np.ndarray], tasks: Sequence[tuple[str, str]] = TASKS) -> dict[str, float]:
@@ -155,7 +156,12 @@ def _by_others(scores: np.ndarray) -> np.ndarray:
     corpora = np.array([corpus for corpus, _ in TASKS])
     spread = scores.std(axis=1, keepdims=True)
     standard = (scores - scores.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
-    return np.array([score[standard[corpora != corpus].mean(axis=0).argmax()] for corpus, score in zip(corpora, scores, strict=True)])
+    return np.array(
+        [
+            score[standard[corpora != corpus].mean(axis=0).argmax()]
+            for corpus, score in zip(corpora, scores, strict=True)
+        ]
+    )
 
 
 def all_regrets(wide: Wide, metrics: Sequence[str]) -> pd.DataFrame:
@@ -165,13 +171,12 @@ def all_regrets(wide: Wide, metrics: Sequence[str]) -> pd.DataFrame:
     choices, over all tasks together.
     """
     rows = []
-    groups: Mapping[str, Sequence[tuple[str, str]]] = {ALL: TASKS, **GROUPS}
     for choice in CHOICES:
         regrets = Regrets(wide, choice, metrics)
         if not regrets.sets:
             continue
         rules = regrets.rules()
-        for group, tasks in groups.items():
+        for group, tasks in ALL_GROUPS.items():
             default = regrets.regrets(rules[DEFAULT[choice]], tasks)
             for rule, chosen in rules.items():
                 own = regrets.regrets(chosen, tasks)
@@ -190,5 +195,3 @@ def all_regrets(wide: Wide, metrics: Sequence[str]) -> pd.DataFrame:
         is_tested = (found["group"] == ALL) & found["rule"].str.contains(",")
         found.loc[is_tested, "p_adjusted"] = adjusted(found.loc[is_tested, "p"].to_numpy(dtype=float))
     return found
-
-

@@ -10,12 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.typing import LineStyleType
 
 from isoscope.figures import INK, PALETTE
 from isoscope_papers.figures import Drawing
 from isoscope_papers.predicts.analysis import Analysis, sign_of
-from isoscope_papers.predicts.associations import DIRECTIONS, GROUPS, VIEWS
-from isoscope_papers.predicts.choices import ALL, AS_SAID, CHOICES, DEFAULT, LEARNT, OTHER_TASKS, RANDOM
+from isoscope_papers.predicts.associations import ALL, ALL_GROUPS, DIRECTIONS, VIEWS
+from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, LEARNT, OTHER_TASKS, RANDOM
 from isoscope_papers.words import minus
 
 _WEAK = 0.4  # |ρ| up to which a cell is so light that dark digits are read on it
@@ -46,16 +47,16 @@ def figures(found: Analysis) -> Iterator[Drawing]:
     )  # fmt: skip
     yield Drawing(
         "Regret in points of 100 against the best space, mean over tasks and models with 95 % intervals over "
-        "models, where a layer, a checkpoint or a correction is chosen by each metric: in the direction it is "
-        "said to have, and in the one learnt on the other models. Lines: choosing nothing, choosing at random, "
-        "and by tasks on other texts",
+        "models, where a layer, a checkpoint or a correction is chosen by each metric: in the direction it "
+        "is said to have, and in the one learnt on the other models. Lines: choosing nothing, choosing at "
+        "random, and by tasks on other texts",
         "predicts-regret", (6.9, 0.95 + 0.168 * len(DIRECTIONS)), partial(_regrets, found),
     )  # fmt: skip
 
 
 def _correlations(found: Analysis, figure: Figure) -> None:
     panels = figure.subplots(1, len(VIEWS), sharey=True)
-    names, groups = list(DIRECTIONS), list(GROUPS)
+    names, groups = list(DIRECTIONS), list(ALL_GROUPS)
     for panel, view in zip(panels, VIEWS, strict=True):
         values = np.full((len(names), len(groups)), np.nan)
         for row, metric in enumerate(names):
@@ -66,8 +67,9 @@ def _correlations(found: Analysis, figure: Figure) -> None:
                     _cell(panel, row, column, own.loc[group, "rho"], bool(sign_of(own.loc[group])))
         image = panel.imshow(values, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
         of_view = found.found[found.found["view"] == view]
-        n_spaces, n_models = (int(of_view[name].max()) for name in ("n_spaces", "n_lineages"))
-        panel.set_title(f"{view}\n{n_spaces} spaces, {n_models} models", loc="center", fontsize=7.5)
+        counts = [int(of_view[name].max()) for name in ("n_spaces", "n_lineages") if len(of_view)]
+        counted = "\n{} spaces, {} models".format(*counts) if counts else ""
+        panel.set_title(f"{view}{counted}", loc="center", fontsize=7.5)
         panel.set_xticks(range(len(groups)), groups, rotation=40, ha="right", fontsize=6.5)
         panel.set_yticks(range(len(names)), map(shown, names), fontsize=6.5)
         panel.tick_params(length=0)
@@ -111,9 +113,15 @@ def _regrets(found: Analysis, figure: Figure) -> None:
         panel.grid(visible=True, axis="x", linewidth=0.3, color="#e5e5e5")
     handles = [Line2D([], [], color=PALETTE[i], marker="o", markersize=3, linewidth=0.8) for i in (0, 1)]
     handles += [Line2D([], [], color=INK, linestyle=style) for _, style in _lines(CHOICES[0])]
-    labels = ["metric, as said", "metric, direction learnt", "default", "at random", "by tasks on other texts"]
+    labels = [
+        "metric, as said",
+        "metric, direction learnt",
+        "default",
+        "at random",
+        "by tasks on other texts",
+    ]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=6.5)
 
 
-def _lines(choice: str) -> Sequence[tuple[str, object]]:
+def _lines(choice: str) -> Sequence[tuple[str, LineStyleType]]:
     return ((DEFAULT[choice], "-"), (RANDOM, (0, (4, 2))), (OTHER_TASKS, (0, (1, 1))))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from isoscope_papers.predicts.analysis import Analysis, analysed, sign_of
-from isoscope_papers.predicts.associations import DIRECTIONS, LEVEL, VIEWS
-from isoscope_papers.predicts.choices import ALL, AS_SAID, CHOICES, DEFAULT, LEARNT, OTHER_TASKS
+from isoscope_papers.predicts.analysis import Analysis, analysed, gain_of, sign_of
+from isoscope_papers.predicts.associations import ALL, DIRECTIONS, LEVEL, VIEWS, t_interval
+from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, LEARNT, OTHER_TASKS
 from isoscope_papers.predicts.table import Spaces
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on
 from isoscope_papers.words import between, number, signed
@@ -58,15 +58,19 @@ def _of_view(found: Analysis, view: str) -> Iterator[Finding]:
             continue
         signs = {group: sign_of(row, DIRECTIONS[metric]) for group, row in rows.iterrows()}
         words = "; ".join(f"{group} {signed(row['rho'], 2)}" for group, row in rows.iterrows())
-        yield decide(claim, {str(group): sign for group, sign in signs.items()}, f"ρ: {words}", where="for {}")
+        yield decide(
+            claim, {str(group): sign for group, sign in signs.items()}, f"ρ: {words}", where="for {}"
+        )
 
 
 def _of_choice(found: Analysis, choice: str) -> Iterator[Finding]:
     for claim, metric in CHOOSERS:
         row = found.rule(choice, f"{metric}, {AS_SAID}", ALL)
         assert row is not None
-        words = f"gain {signed(row['gain'], 1)} ({between(row['gain_low'], row['gain_high'], 1)})"
-        yield decide(claim, _by(row["gain_low"], row["gain_high"]), f"{words}, regret {number(row['regret'], 1)}")
+        words = f"gain {gain_of(row)}"
+        yield decide(
+            claim, _by(row["gain_low"], row["gain_high"]), f"{words}, regret {number(row['regret'], 1)}"
+        )
     yield _any(found, choice)
     yield _labels(found, choice)
 
@@ -83,8 +87,8 @@ def _any(found: Analysis, choice: str) -> Finding:
     survives = rows[(rows["p_adjusted"] < LEVEL) & (rows["gain"] > 0)]
     verdict = Verdict.INCONCLUSIVE if survives.empty else Verdict.HELD
     words = (
-        f"{len(survives)} of {len(rows)} rules; the largest gain is {signed(best['gain'], 1)} "
-        f"({best['rule'].replace('_', ' ')}, {between(best['gain_low'], best['gain_high'], 1)})"
+        f"{len(survives)} of {len(rows)} rules; the largest gain, of {best['rule'].replace('_', ' ')}, is "
+        f"{gain_of(best)}"
     )
     return decide("some-metric-chooses", verdict, words)
 
@@ -96,8 +100,11 @@ def _labels(found: Analysis, choice: str) -> Finding:
     metrics = rows[rows.index.str.contains(f", {AS_SAID}") | rows.index.str.contains(f", {LEARNT}")]
     best = metrics["regret"].idxmin()
     labelled = rows.loc[OTHER_TASKS, "regret"]
+    with_labels, with_metric = rows.loc[OTHER_TASKS, "by_lineage"], rows.loc[best, "by_lineage"]
+    _, low, high, _ = t_interval([with_metric[name] - with_labels[name] for name in with_labels])
     words = (
         f"regret {number(labelled, 1)}, against {number(metrics['regret'].min(), 1)} of the best metric "
-        f"({best.replace('_', ' ')}), which is the best of {len(metrics)} with hindsight"
+        f"({best.replace('_', ' ')}), which is the best of {len(metrics)} with hindsight; "
+        + (f"difference {between(low, high, 1)}" if np.isfinite(low) else "too few models for an interval")
     )
-    return decide("labels-choose-better", bool(labelled < metrics["regret"].min()), words)
+    return decide("labels-choose-better", _by(low, high), words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,7 @@ def pooled_states(
             if not file.exists():
                 loaded = loaded or load_language_model(model, device=device)
                 rows = _pooled(loaded, texts[start : start + _CHUNK], poolings)
-                write_atomically(file, lambda place, rows=rows: _write(place, rows))
+                write_atomically(file, partial(_write, rows=rows))
             bar.share((start + _CHUNK) / len(texts))
     n_layers = len(np.load(files[0], mmap_mode="r", allow_pickle=False))
     return Pooled(files, n_layers, poolings)

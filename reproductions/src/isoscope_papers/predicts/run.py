@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,14 @@ from isoscope_papers.predicts.scores import scores
 from isoscope_papers.predicts.setups import LABEL_METRICS, LABELS, METRICS, PAIR_METRICS, SEARCH, Setup
 from isoscope_papers.predicts.spaces import Source, Space, digest
 from isoscope_papers.predicts.table import Spaces, table_of
-from isoscope_papers.predicts.texts import Items, Texts, load_all
+from isoscope_papers.predicts.texts import Items, load_all
 from isoscope_papers.study import Place
 
 METRIC, LABEL_METRIC, TASK = "metric", "label metric", "task"
 Row = dict[str, Any]
 
 
-def run_setup(
-    setup: Setup, options: Options, place: Place, *, progress: bool | None = None
-) -> list[Spaces]:
+def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | None = None) -> list[Spaces]:
     """Run one setup; spaces that were measured before are read."""
     texts = load_all(place, options.materials or tuple(setups.MATERIALS))
     source = Source(setup, texts, place, progress=progress)

@@ -91,7 +91,9 @@ def _voted(units: np.ndarray, codes: np.ndarray) -> np.ndarray:
     np.fill_diagonal(cosines, -np.inf)
     nearest = np.argpartition(-cosines, N_NEIGHBORS, axis=1)[:, :N_NEIGHBORS]
     votes = np.zeros((len(codes), codes.max() + 1))
-    np.add.at(votes, (np.arange(len(codes))[:, None], codes[nearest]), np.take_along_axis(cosines, nearest, 1) + 1)
+    np.add.at(
+        votes, (np.arange(len(codes))[:, None], codes[nearest]), np.take_along_axis(cosines, nearest, 1) + 1
+    )
     return np.asarray(votes.argmax(axis=1))
 
 

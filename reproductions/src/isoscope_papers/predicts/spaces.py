@@ -144,9 +144,7 @@ class Source:
         texts = [self.setup.prefix + text for text in self.texts.by_domain[domain]]
         known = np.ones(len(texts), dtype=bool)
         if self.setup.kind == ENCODER:
-            rows = encode(
-                texts, model=self.setup.model, download=self.place.download, progress=self.progress
-            )
+            rows = encode(texts, model=self.setup.model, download=self.place.download, progress=self.progress)
             return np.asarray(rows), known
         if self.setup.name == "wordllama":
             return token_means(texts)
@@ -190,7 +188,9 @@ def token_means(texts: list[str]) -> Vectors:
     if not (weights.exists() and words.exists()):
         raise FileError(f"{package} has no {weights.name} or no {words.name}", wanted="wordllama 0.4")
     table = next(iter(load_file(weights).values())).astype(np.float32)
-    tokens = [one.ids for one in Tokenizer.from_file(str(words)).encode_batch(texts, add_special_tokens=False)]
+    tokens = [
+        one.ids for one in Tokenizer.from_file(str(words)).encode_batch(texts, add_special_tokens=False)
+    ]
     return np.stack([table[ids].mean(axis=0) for ids in tokens]), np.ones(len(texts), dtype=bool)
 
 
@@ -200,7 +200,9 @@ def masked_model(name: str, step: int, place: Place) -> Path:
     if not (folder / "result.json").exists():
         tokenizer = load_tokenizer(resolve_model(setups.TOKENIZER, download=place.download))
         train, valid = (
-            as_written(load_texts("wikitext2", data=place.data, split=split, download=place.download), tokenizer)
+            as_written(
+                load_texts("wikitext2", data=place.data, split=split, download=place.download), tokenizer
+            )
             for split in ("train", "valid")
         )
         train_masked_lm(

@@ -10,16 +10,24 @@ import pandas as pd
 
 from isoscope_papers.page import Section
 from isoscope_papers.predicts import setups
-from isoscope_papers.predicts.analysis import Analysis, analysed, sign_of
+from isoscope_papers.predicts.analysis import Analysis, analysed
 from isoscope_papers.predicts.answers import answers
-from isoscope_papers.predicts.associations import DIRECTIONS, GROUPS, UNCORRECTED, VIEWS, lineage
-from isoscope_papers.predicts.choices import ALL, AS_SAID, CHOICES, LEARNT
+from isoscope_papers.predicts.associations import ALL, ALL_GROUPS, DIRECTIONS, UNCORRECTED, VIEWS, lineage
+from isoscope_papers.predicts.choices import AS_SAID, CHOICES, LEARNT
 from isoscope_papers.predicts.figures import figures, shown
 from isoscope_papers.predicts.findings import findings
 from isoscope_papers.predicts.options import DEFAULT
 from isoscope_papers.predicts.run import run_setup
 from isoscope_papers.predicts.scores import TASKS
-from isoscope_papers.predicts.setups import CHECKPOINTS, CORRECTIONS, LAYERS, MATERIALS, METRICS, SETUPS, Setup
+from isoscope_papers.predicts.setups import (
+    CHECKPOINTS,
+    CORRECTIONS,
+    LAYERS,
+    MATERIALS,
+    METRICS,
+    SETUPS,
+    Setup,
+)
 from isoscope_papers.predicts.table import FILE, Spaces, keep, load
 from isoscope_papers.study import Study
 from isoscope_papers.words import number, signed
@@ -35,7 +43,7 @@ def sections(runs: Sequence[Spaces]) -> list[Section]:
     """Return the answers, the spaces, the correlations, the choices and the method."""
     found = analysed(runs)
     drawings = list(figures(found))
-    parts = [
+    return [
         Section("Answers", "", tuple(answers(found))),
         _spaces(found),
         Section("Correlations", _CORRELATIONS, (), *_correlation_table(found), figures=(drawings[0],)),
@@ -44,7 +52,6 @@ def sections(runs: Sequence[Spaces]) -> list[Section]:
         Section("Metrics with labels", _LABELS, (), *_label_table(found)),
         _method(),
     ]
-    return parts
 
 
 def _spaces(found: Analysis) -> Section:
@@ -53,13 +60,15 @@ def _spaces(found: Analysis) -> Section:
     for name, setup in SETUPS.items():
         own = about[about["model"] == name]
         if len(own):
-            counts = [str((own["family"] == family).sum() or "") for family in (LAYERS, CHECKPOINTS, CORRECTIONS)]
+            counts = [
+                str((own["family"] == family).sum() or "") for family in (LAYERS, CHECKPOINTS, CORRECTIONS)
+            ]
             cells.append((setup.title, setup.about, str(own["n_dims"].max()), *counts))
     text = (
         f"{len(about):,} spaces of {about['model'].nunique()} models, which count as "
-        f"{len({lineage(str(model)) for model in about['model']})}: a contrastive run and the masked model that it "
-        "begins from are one. A pooling is the mean of token states, the first token, the last one, their "
-        "maximum, or the mean without the first token, which is an attention sink of SmolLM2. "
+        f"{len({lineage(str(model)) for model in about['model']})}: a contrastive run and the masked model "
+        "that it begins from are one. A pooling is the mean of token states, the first token, the last one, "
+        "their maximum, or the mean without the first token, which is an attention sink of SmolLM2. "
         f"Every number is in `runs/{FILE}`."
     )
     heads = ("model", "what it is", "dimensions", "layers × poolings", "checkpoints × layers", "corrections")
@@ -67,23 +76,28 @@ def _spaces(found: Analysis) -> Section:
 
 
 _CORRELATIONS = (
-    "Spearman's ρ of metric and score over the spaces of a model, averaged over the tasks of a group and then "
-    "over models; a star: p < 0.05 after Benjamini and Hochberg over all cells of the table and the figure. The "
-    "text gives the mean of Fisher's z with Student's t over models; `predicts.json` has every interval, that by "
-    "drawing models with replacement, and the ρ of each model."
+    "Spearman's ρ of metric and score over the spaces of a model, averaged over the tasks of a group and "
+    "then over models; a star: p < 0.05 after Benjamini and Hochberg, over all cells of groups, and over the "
+    "metrics and views for all tasks together. Models are averaged as Fisher's z, and the p-value is that of "
+    "Student's t over models; `predicts.json` has every interval, that by drawing models with replacement, "
+    "and the ρ of each model. A caution on TwoNN: the texts of similarity and search come in pairs, so that "
+    "the nearest neighbour of a text is often the other text of its pair. A low TwoNN dimension there can "
+    "say that pairs are found, which is the task itself; Gride, which looks at farther neighbours, has the "
+    "other sign."
 )
 _PARTIAL = (
-    "The same within models over layers and checkpoints, after a linear fit on the ranks of depth, its square, "
-    "the updates of training and the pooling. What is left is not explained by where in the model a space lies."
+    "The same within models over layers and checkpoints, after a linear fit on the ranks of depth, its "
+    "square, the updates of training and the pooling. What is left is not explained by where in the model a "
+    "space lies."
 )
 _CHOICES = (
     "A layer is chosen among those of one model, pooling and checkpoint; a checkpoint among those of one "
-    "training, in the last layer; a correction among all of the last layer and none. The regret is the score of "
-    "the best space minus that of the chosen one, in points of 100, as a mean over tasks and models. “As said” "
-    "takes the space with the highest or the lowest value, as the literature has it; “learnt” takes the direction "
-    "that was right on the other models, which needs labels there. Best on the other tasks is what labels of "
-    "other texts achieve. A star: better than the default with p < 0.05 after Benjamini and Hochberg over all "
-    "rules and choices."
+    "training, in the last layer; a correction among all of the last layer and none. The regret is the score "
+    "of the best space minus that of the chosen one, in points of 100, as a mean over tasks and models. “As "
+    "said” takes the space with the highest or the lowest value, as the literature has it; “learnt” takes "
+    "the direction that was right on the other models, which needs labels there. Best on the other tasks is "
+    "what labels of other texts achieve. A star: better than the default with p < 0.05 after Benjamini and "
+    "Hochberg over all rules and choices."
 )
 _LABELS = (
     "The same as the first table, for metrics that are told the labels, or the pairs to be found. They are "
@@ -99,7 +113,7 @@ def _correlation_table(found: Analysis) -> tuple[tuple[str, ...], tuple[tuple[st
             rows = found.association(view, metric)
             if len(rows):
                 cells.append((view if not place else "", shown(metric), *_rho_cells(rows, "rho")))
-    return ("", "metric", *GROUPS), tuple(cells)
+    return ("", "metric", *ALL_GROUPS), tuple(cells)
 
 
 _TABLE = (
@@ -109,7 +123,7 @@ _TABLE = (
 
 
 def _rho_cells(rows: pd.DataFrame, name: str) -> Iterator[str]:
-    for group in GROUPS:
+    for group in ALL_GROUPS:
         if group not in rows.index or not np.isfinite(rows.loc[group, name]):
             yield "—"
             continue
@@ -124,7 +138,7 @@ def _partial_table(found: Analysis) -> tuple[tuple[str, ...], tuple[tuple[str, .
         rows = found.association(UNCORRECTED, metric)
         if len(rows):
             cells.append((shown(metric), *_rho_cells(rows, "partial")))
-    return ("metric", *GROUPS), tuple(cells)
+    return ("metric", *ALL_GROUPS), tuple(cells)
 
 
 def _regret_table(found: Analysis) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -162,7 +176,7 @@ def _label_table(found: Analysis) -> tuple[tuple[str, ...], tuple[tuple[str, ...
         for place, (metric, rows) in enumerate(own.groupby("metric", sort=False)):
             by_group = rows.set_index("group")
             cells.append((view if not place else "", shown(str(metric)), *_rho_cells(by_group, "rho")))
-    return ("", "metric", *GROUPS), tuple(cells)
+    return ("", "metric", *ALL_GROUPS), tuple(cells)
 
 
 def _method() -> Section:
@@ -178,33 +192,36 @@ def _method() -> Section:
         count += " of each year" if len(one.corpora) > 1 else ""
         cells.append((one.title, ", ".join(TASKS[task] for task in tasks), count))
     text = (
-        f"{len(METRICS)} metrics of the registry, computed on at most {setups.MAX_ROWS} of the very texts whose "
-        "task is scored, so that no metric is credited or blamed for other texts. Corrections are fitted without "
-        "labels on all sentences or all words. The ridge classifier is fitted to one half and scored on the other, "
-        "in both directions; the search finds the other text of each pair among all of them. "
-        "Within a model, spaces are not independent: a p-value counts models, not spaces, and with so few models "
-        "only large and consistent correlations can be significant. What is inconclusive here is not shown to be "
-        "absent. Across models, p-values are from shuffled scores, and models that differ in size, data and aim "
-        "are compared: no correlation there says that changing the metric would change the score. The texts are "
-        "short and English, the encoders have at most 135 million parameters, and the models trained here are "
-        "trained briefly."
+        f"{len(METRICS)} metrics of the registry, computed on at most {setups.MAX_ROWS} of the very texts "
+        "whose task is scored, so that no metric is credited or blamed for other texts. Corrections are "
+        "fitted without labels on all sentences or all words. The ridge classifier is fitted to one half and "
+        "scored on the other, in both directions; the search finds the other text of each pair among all of "
+        "them. Within a model, spaces are not independent: a p-value counts models, not spaces, and with so "
+        "few models only large and consistent correlations can be significant. What is inconclusive here is "
+        "not shown to be absent. Across models, p-values are from shuffled scores, and models that differ in "
+        "size, data and aim are compared: no correlation there says that changing the metric would change "
+        "the score. The texts are short and English, the encoders have at most 135 million parameters, and "
+        "the models trained here are trained briefly."
     )
     return Section("Texts, tasks and limits", text, (), heads, tuple(cells))
 
 
 def _results(runs: Sequence[Spaces]) -> dict[str, Any]:
-    """Return every correlation and regret, unrounded."""
+    """Return every correlation, and every regret over all tasks, unrounded."""
     found = analysed(runs)
     return {
         "correlations": _records(found.found),
         "correlations_with_labels": _records(found.of_labels),
-        "regrets": _records(found.regrets),
+        "regrets": _records(found.regrets[found.regrets["group"] == ALL]),
     }
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
-        {name: None if isinstance(value, float) and not np.isfinite(value) else _plain(value) for name, value in row.items()}
+        {
+            name: None if isinstance(value, float) and not np.isfinite(value) else _plain(value)
+            for name, value in row.items()
+        }
         for row in table.to_dict("records")
     ]
 

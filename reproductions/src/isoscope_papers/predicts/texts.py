@@ -60,10 +60,7 @@ class Texts:
         return {
             domain: tuple(
                 dict.fromkeys(
-                    text
-                    for one in self.items.values()
-                    if one.material.domain == domain
-                    for text in one.texts
+                    text for one in self.items.values() if one.material.domain == domain for text in one.texts
                 )
             )
             for domain in domains
@@ -109,9 +106,7 @@ def load_items(material: Material, place: Place) -> Items:
     at = {text: row for row, text in enumerate(texts)}
     rows = np.array([[at[text] for text in item] for item in columns])
     is_scored = material.kind == PAIRS
-    return Items(
-        material, texts, rows, np.array(targets, dtype=float if is_scored else str), np.array(parts)
-    )
+    return Items(material, texts, rows, np.array(targets, dtype=float if is_scored else str), np.array(parts))
 
 
 def _drawn(corpus: Corpus, material: Material) -> list[int]:
