@@ -217,7 +217,9 @@ def test_a_metric_that_is_the_score_predicts_and_chooses(tmp_path: Path) -> None
     assert "Is isotropy good?" in text
     assert "Is RankMe a model selector?" in text
     assert (tmp_path / "predicts-regret.pdf").stat().st_size > 1000
-    assert len(json.loads(written[0].read_text())["regrets"]) > 100
+    rules = json.loads(written[0].read_text())["regrets"]
+    assert {one["group"] for one in rules} == {ALL}
+    assert {one["choice"] for one in rules} == {LAYER, CORRECTION}
 
 
 def test_the_learnt_direction_is_from_other_models_alone() -> None:
@@ -307,7 +309,7 @@ def test_corrections_by_name() -> None:
     X = np.random.default_rng(0).normal(size=(80, 8)) + 3
     for name, strengths in setups.CORRECTED.items():
         for strength in strengths[:2]:
-            rows = np.asarray(correction_of(name, strength, 8).fit(X).transform(X))  # type: ignore[attr-defined]
+            rows = np.asarray(correction_of(name, strength, 8).fit(X).transform(X))
             part = 8 // max(1, int(strength))
             left = {"pca": part, "truncate": part, "remove_dimensions": 7}
             assert rows.shape == (80, left.get(name, 8))

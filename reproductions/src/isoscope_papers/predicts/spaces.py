@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -155,14 +156,14 @@ class Source:
         return found, known
 
 
-def correction_of(name: str, strength: float, n_dims: int) -> object:
+def correction_of(name: str, strength: float, n_dims: int) -> Any:
     """Return an unfitted correction.
 
     >>> correction_of("pca", 4, 64)
     Whiten(n_components=16, strength=0.0)
     """
     count = int(strength)
-    return {
+    made: dict[str, Callable[[], Any]] = {
         "center": Center,
         "normalize": Normalize,
         "center_normalize": lambda: Chain([Center(), Normalize()]),
@@ -173,7 +174,8 @@ def correction_of(name: str, strength: float, n_dims: int) -> object:
         "pca": lambda: Whiten(n_dims // count, strength=0.0),
         "truncate": lambda: Truncate(n_dims // count),
         "signs": SignQuantizer,
-    }[name]()
+    }
+    return made[name]()
 
 
 def token_means(texts: list[str]) -> Vectors:
