@@ -92,7 +92,7 @@ def test_runs_of_the_experiment_are_counted_by_what_was_said_before(
     assert values.studies.collapse() is None
     file = tmp_path / "docs/reproduction/collapse.json"
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"conditions": conditions}), encoding="utf-8")
+    file.write_text(json.dumps({"conditions": conditions, "claims": []}), encoding="utf-8")
     found = values.studies.collapse()
     assert (found["n_runs"], found["n_held"], found["n_collapsed"]) == (4, 3, 2)
     assert found["right"] == found["rising"] == pytest.approx(2 / 3)

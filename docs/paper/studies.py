@@ -52,6 +52,12 @@ def collapse(threshold: float = 0.7, within: float = 0.1) -> Values | None:
         "n_collapsed": len(errors),
         "near": float(np.mean([error <= within for error in errors])),
         "median_error": float(np.median(errors)),
+        "sets": [
+            found["ours"]
+            for claim in kept["claims"]
+            for found in claim["findings"]
+            if found["subject"] == "sets of labels"
+        ],
     }
 
 
