@@ -228,11 +228,14 @@ def test_the_learnt_direction_is_from_other_models_alone() -> None:
     regrets = all_regrets(wide_of(table), ("mean_cosine",)).set_index(["choice", "rule", "group"])["regret"]
     assert regrets[LAYER, f"mean_cosine, {LEARNT}", ALL] == pytest.approx(0, abs=1e-4)
     assert regrets[LAYER, f"mean_cosine, {AS_SAID}", ALL] > 5
-    table.loc[(table["model"] == "minilm") & (table["name"] == "mean_cosine"), "value"] *= -1
-    others = all_regrets(wide_of(table), ("mean_cosine",)).set_index(["choice", "rule", "group"])
-    by_model = others.loc[(LAYER, f"mean_cosine, {LEARNT}", ALL), "by_lineage"]
-    assert by_model["minilm"] > 5, "its own labels would have told the direction, those of others mislead"
-    assert by_model["mpnet"] == pytest.approx(0, abs=1e-4)
+    pair = table[table["model"].isin(["minilm", "mpnet"])].copy()
+    is_metric = pair["name"] == "mean_cosine"
+    pair.loc[is_metric & (pair["model"] == "minilm"), "value"] *= -1
+    noisy = is_metric & (pair["model"] == "mpnet")
+    pair.loc[noisy, "value"] += np.random.default_rng(0).normal(size=noisy.sum()).astype("f4")
+    both = all_regrets(wide_of(pair), ("mean_cosine",)).set_index(["choice", "rule", "group"])
+    by_model = both.loc[(LAYER, f"mean_cosine, {LEARNT}", ALL), "by_lineage"]
+    assert by_model["minilm"] > 5, "its own labels would have told the direction, those of the other mislead"
 
 
 def test_a_model_replaces_its_own_rows(tmp_path: Path) -> None:
@@ -269,6 +272,7 @@ def data(tmp_path: Path) -> Path:
             {"sentence": " ".join(rng.choice(words, 7)), "label": i % 2} for i in range(60)
         ],
     }
+    lines["glue/sst2_dev.jsonl.gz"] += lines["glue/sst2_dev.jsonl.gz"][:5]
     for name, records in lines.items():
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from isoscope_papers.predicts.analysis import Analysis, gain_of, sign_of
-from isoscope_papers.predicts.associations import ACROSS, ALL, CORRECTED, LEVEL, UNCORRECTED
+from isoscope_papers.predicts.associations import ACROSS, ALL, CORRECTED, DIMENSIONS, LEVEL, UNCORRECTED
 from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, OTHER_TASKS, RANDOM
 from isoscope_papers.words import between, number, signed, span
 
@@ -21,7 +21,7 @@ def answers(found: Analysis) -> Iterator[str]:
     yield _correlated(found, "Is isotropy good?", "isoscore_debiased", "IsoScore")
     yield _correlated(found, "Is a small mean cosine good?", "mean_cosine", "mean cosine")
     yield _correlated(found, "Is a low intrinsic dimension good?", "twonn", "TwoNN dimension")
-    yield _correlated(found, "Does RankMe predict?", "rankme_debiased", "RankMe")
+    yield _correlated(found, "Does RankMe predict?", "rankme_debiased", "RankMe") + _dimensions(found)
     yield _chosen(found, "Is RankMe a model selector?", "rankme_debiased", "the highest RankMe")
     yield _chosen(found, "Is IsoScore?", "isoscore_debiased", "the highest IsoScore")
     yield _any(found)
@@ -54,6 +54,17 @@ def _correlated(found: Analysis, question: str, metric: str, high: str) -> str:
         ]
         parts[-1] += f"; certainly {' and '.join(certain)}." if certain else "; none is certain."
     return " ".join([question, _verdict(signs), *parts])
+
+
+def _dimensions(found: Analysis) -> str:
+    """Return what the number of dimensions alone predicts across models, which bounds RankMe."""
+    rows = found.association(ACROSS, DIMENSIONS)
+    if rows.empty:
+        return ""
+    return (
+        f" The number of dimensions alone, which bounds RankMe, has {signed(rows.loc[ALL, 'rho'], 2)} "
+        "across models."
+    )
 
 
 def _verdict(signs: set[int]) -> str:
