@@ -19,16 +19,7 @@ from tests.raising import raises
 from isoscope.errors import InputError
 from isoscope_papers.predicts import setups
 from isoscope_papers.predicts.analysis import analysed
-from isoscope_papers.predicts.associations import (
-    GROUPS,
-    TASKS,
-    UNCORRECTED,
-    Wide,
-    adjusted,
-    by_lineage,
-    spearman,
-    t_interval,
-)
+from isoscope_papers.predicts.associations import GROUPS, TASKS, adjusted, by_lineage, spearman, t_interval
 from isoscope_papers.predicts.choices import (
     ALL,
     AS_SAID,
@@ -48,6 +39,7 @@ from isoscope_papers.predicts.spaces import Space, correction_of, entailed
 from isoscope_papers.predicts.study import STUDY
 from isoscope_papers.predicts.table import FILE, TYPES, Spaces, joined, keep, load, table_of
 from isoscope_papers.predicts.texts import load_items
+from isoscope_papers.predicts.wide import UNCORRECTED, Wide
 from isoscope_papers.study import Place
 from isoscope_papers.verdict import Verdict
 

@@ -8,10 +8,11 @@ from functools import lru_cache
 
 import pandas as pd
 
-from isoscope_papers.predicts.associations import DIRECTIONS, LEVEL, Wide, associations
+from isoscope_papers.predicts.associations import DIRECTIONS, LEVEL, associations
 from isoscope_papers.predicts.choices import all_regrets
 from isoscope_papers.predicts.setups import LABEL_METRICS, PAIR_METRICS
 from isoscope_papers.predicts.table import Spaces, joined
+from isoscope_papers.predicts.wide import Wide
 from isoscope_papers.words import between, signed
 
 

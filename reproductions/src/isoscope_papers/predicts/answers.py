@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from isoscope_papers.predicts.analysis import Analysis, gain_of, sign_of
-from isoscope_papers.predicts.associations import ACROSS, ALL, CORRECTED, DIMENSIONS, LEVEL, UNCORRECTED
+from isoscope_papers.predicts.associations import ALL, LEVEL
 from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, OTHER_TASKS, RANDOM
+from isoscope_papers.predicts.wide import ACROSS, CORRECTED, DIMENSIONS, UNCORRECTED
 from isoscope_papers.words import between, number, signed, span
 
 _PLACES = {

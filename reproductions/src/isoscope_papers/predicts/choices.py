@@ -12,19 +12,16 @@ import pandas as pd
 from isoscope_papers.predicts.associations import (
     ALL,
     ALL_GROUPS,
-    CORRECTED,
     DIRECTIONS,
     TASKS,
-    Wide,
     adjusted,
     bootstrap,
     by_lineage,
-    lineage,
-    own_pooling,
     spearman,
     t_interval,
 )
 from isoscope_papers.predicts.setups import CORRECTIONS
+from isoscope_papers.predicts.wide import CORRECTED, Wide, lineage, own_pooling
 
 LAYER, CHECKPOINT, CORRECTION = "layer", "checkpoint", "correction"
 CHOICES = (LAYER, CHECKPOINT, CORRECTION)

@@ -15,8 +15,9 @@ from matplotlib.typing import LineStyleType
 from isoscope.figures import INK, PALETTE
 from isoscope_papers.figures import Drawing
 from isoscope_papers.predicts.analysis import Analysis, sign_of
-from isoscope_papers.predicts.associations import ALL, ALL_GROUPS, DIRECTIONS, VIEWS
+from isoscope_papers.predicts.associations import ALL, ALL_GROUPS, DIRECTIONS
 from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, LEARNT, OTHER_TASKS, RANDOM
+from isoscope_papers.predicts.wide import VIEWS
 from isoscope_papers.words import minus
 
 _WEAK = 0.4  # |ρ| up to which a cell is so light that dark digits are read on it

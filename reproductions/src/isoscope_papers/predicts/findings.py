@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from isoscope_papers.predicts.analysis import Analysis, analysed, gain_of, sign_of
-from isoscope_papers.predicts.associations import ALL, DIRECTIONS, LEVEL, VIEWS, t_interval
+from isoscope_papers.predicts.associations import ALL, DIRECTIONS, LEVEL, t_interval
 from isoscope_papers.predicts.choices import AS_SAID, CHOICES, DEFAULT, LEARNT, OTHER_TASKS
 from isoscope_papers.predicts.table import Spaces
+from isoscope_papers.predicts.wide import VIEWS
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on
 from isoscope_papers.words import between, number, signed
 

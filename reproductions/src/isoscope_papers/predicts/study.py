@@ -12,7 +12,7 @@ from isoscope_papers.page import Section
 from isoscope_papers.predicts import setups
 from isoscope_papers.predicts.analysis import Analysis, analysed
 from isoscope_papers.predicts.answers import answers
-from isoscope_papers.predicts.associations import ALL, ALL_GROUPS, DIRECTIONS, UNCORRECTED, VIEWS, lineage
+from isoscope_papers.predicts.associations import ALL, ALL_GROUPS, DIRECTIONS
 from isoscope_papers.predicts.choices import AS_SAID, CHOICES, LEARNT
 from isoscope_papers.predicts.figures import figures, shown
 from isoscope_papers.predicts.findings import findings
@@ -29,6 +29,7 @@ from isoscope_papers.predicts.setups import (
     Setup,
 )
 from isoscope_papers.predicts.table import FILE, Spaces, keep, load
+from isoscope_papers.predicts.wide import UNCORRECTED, VIEWS, lineage
 from isoscope_papers.study import Study
 from isoscope_papers.words import number, signed
 
