@@ -34,9 +34,9 @@ REASONS: dict[str, str] = {
     "exact silhouette on the CPU, 10,662 × 384, K = 500": _SHARED,
     "exact silhouette on the CPU, 10,662 × 384, K = 2,000": _FIVE_ROWS,
     "exact silhouette on Dask": (
-        "of 100,000 rows in one process, strips of 5,000 took 1.08 times memory's CPU time, and 1.20 times with "
-        "MALLOC_TRIM_THRESHOLD_ as Dask sets it for its workers; what the rest is has not been profiled, and "
-        "what is fixed weighs more at so few rows"
+        "of 100,000 rows in one process, strips of 5,000 took 1.08 times memory's CPU time, and 1.20 times "
+        "with MALLOC_TRIM_THRESHOLD_ as Dask sets it for its workers; what the rest is has not been "
+        "profiled, and what is fixed weighs more at so few rows"
     ),
     "measure(X, labels=y), 2,000 × 384, K = 10": _MANY_LAUNCHES,
     "measure(X, labels=y), 20,000 × 768, K = 3": _MANY_LAUNCHES,
