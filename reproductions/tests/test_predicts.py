@@ -408,13 +408,6 @@ def test_regrets_of_the_kept_table(kept: pd.DataFrame, metric: str) -> None:
         )
 
 
-@pytest.mark.slow
-def test_the_page_is_what_the_kept_table_gives(tmp_path: Path) -> None:
-    written = STUDY.write(STUDY.read(KEPT / "runs"), tmp_path)
-    command = "isoscope reproduce predicts --report-only -o docs/reproduction"
-    assert written[1].read_text() == (KEPT / "predicts.md").read_text(), command
-
-
 def test_the_kept_table_is_sound(kept: pd.DataFrame) -> None:
     tasks = kept[kept["kind"] == "task"]
     assert tasks["value"].notna().all()

@@ -41,7 +41,8 @@ def test_a_folder_without_runs_or_with_broken_ones_is_one_line(
     assert "--report-only needs the folder of the runs. Pass --output" in fail(*command, "--report-only")
     assert "--setup must be all, " in fail(*command, "--setup", "nope")
     assert f"has no runs of {name}" in fail(*command, "--report-only", "-o", str(tmp_path))
-    broken = tmp_path / "runs" / ("x/setup.json" if name == "classifiers" else f"{name}-x.json")
+    files = {"classifiers": "x/setup.json", "predicts": "predicts.parquet"}
+    broken = tmp_path / "runs" / files.get(name, f"{name}-x.json")
     broken.parent.mkdir(parents=True)
     broken.write_text("{}")
     with pytest.raises(FileError, match=f"{broken.name} does not hold a run"):

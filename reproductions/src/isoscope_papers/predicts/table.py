@@ -76,7 +76,7 @@ def _read(path: Path) -> pd.DataFrame:
         rows = pd.read_parquet(path)
         return table_of(rows)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path} does not hold the table of this study: {error}") from error
+        raise FileError(f"{path} does not hold a run of this study: {error}") from error
 
 
 def joined(runs: Sequence[Spaces]) -> pd.DataFrame:
