@@ -41,7 +41,7 @@ _NO_KERNEL = frozenset(
 )  # fmt: skip
 _WAITS = frozenset({"_local_scalar_dense", "equal", "masked_select", "nonzero", "_unique2", "unique_dim"})
 _RECORDED = (
-    "kernels.centered", "kernels.recorded", "metrics.silhouettes", "statistics.deferred",
+    "kernels.centered", "kernels.recorded", "metrics.silhouettes", "statistics.device_participation",
     "statistics.few_points", "statistics.fused", "statistics.scored",
 )  # fmt: skip
 _PACKAGE = str(Path("src", "isoscope"))

@@ -72,3 +72,19 @@ def test_other_threads_call_plainly(recordings) -> None:
     assert found == [2.0 * number for number in range(40)]
     assert not recordings
     assert not recorded._recordings
+
+
+def test_what_cannot_be_recorded_is_called_plainly(recordings, monkeypatch) -> None:
+    tried = []
+
+    def fails(function, inputs):
+        tried.append(inputs)
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    monkeypatch.setattr(recorded, "Recording", fails)
+    X = torch.ones(3)
+    assert recorded.replayed(scaled, X, by=2.0)[0][0] == 2
+    with pytest.warns(RuntimeWarning, match="scaled.*not permitted when stream is capturing$"):
+        assert recorded.replayed(scaled, X, by=2.0)[0][0] == 2
+    assert recorded.replayed(scaled, 3 * X, by=2.0)[0][0] == 6
+    assert len(tried) == 1

@@ -7,6 +7,7 @@ recorded the second time and replayed from then on.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -20,7 +21,7 @@ _KEPT = 64  # recordings: the least recently used goes first
 _KEPT_BYTES = 512 * 2**20  # of their inputs
 
 _Tensors = tuple[Tensor, ...]
-_recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
+_recordings: OrderedDict[Hashable, Recording | Unrecorded | None] = OrderedDict()
 
 
 class Recording:
@@ -47,6 +48,19 @@ class Recording:
         return tuple(tensor.clone() for tensor in self._outputs)
 
 
+class Unrecorded:
+    """A function that a device does not record, called plainly."""
+
+    n_bytes = 0
+
+    def __init__(self, function: Callable[..., _Tensors]) -> None:
+        self._function = function
+
+    def __call__(self, inputs: _Tensors) -> _Tensors:
+        """Return the outputs."""
+        return self._function(*inputs)
+
+
 def replayed(function: Callable[..., _Tensors], *inputs: Tensor, **options: Hashable) -> _Tensors:
     """Return function(*inputs, **options): plainly at first, recorded the second time, replayed from then on.
 
@@ -69,8 +83,24 @@ def replayed(function: Callable[..., _Tensors], *inputs: Tensor, **options: Hash
     recording = _recordings[key]
     if recording is None:
         _let_go(_bytes_of(inputs))
-        recording = _recordings[key] = Recording(call, inputs)
+        recording = _recordings[key] = _recorded(call, inputs)
     return recording(inputs)
+
+
+def _recorded(function: Callable[..., _Tensors], inputs: _Tensors) -> Recording | Unrecorded:
+    """Record a function; where the device cannot, warn, and call it plainly from then on."""
+    device = inputs[0].device
+    stream = torch.cuda.current_stream(device) if device.type == "cuda" else None
+    try:
+        return Recording(function, inputs)
+    except RuntimeError as error:
+        if stream is not None:
+            torch.cuda.set_stream(stream)  # a recording that fails at its end leaves its own
+        name = getattr(getattr(function, "func", function), "__qualname__", "a step")
+        reason = str(error).partition("\n")[0]
+        message = f"{device} cannot record {name}, which is slower: {reason}"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return Unrecorded(function)
 
 
 def replayed_if_few(function: Callable[..., _Tensors], *inputs: Tensor, **options: Hashable) -> _Tensors:
