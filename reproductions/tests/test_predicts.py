@@ -277,18 +277,19 @@ def test_every_layer_of_a_model(
     tiny_bert: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ISOSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(setups, "CORRECTED", {"center": (1,), "pca": (2,)})
+    few = {name: setups.MATERIALS[name] for name in ("stsb", "sst2")}
+    monkeypatch.setattr("isoscope_papers.predicts.texts.MATERIALS", few)
     setup = Setup("tiny", "tiny", str(tiny_bert), poolings=("mean", setups.WITHOUT_FIRST))
     monkeypatch.setattr("isoscope_papers.predicts.spaces.CORRECTED", {"center": (1,), "pca": (2,)})
     place = Place(data, device="cpu")
-    (run,) = run_setup(setup, Options(["stsb", "sst2"]), place, progress=False)
+    (run,) = run_setup(setup, Options(), place, progress=False)
     rows = run.rows.astype({"space": str, "family": str})
     layers = rows[rows["family"] == setups.LAYERS]["layer"].nunique()
     assert rows["space"].nunique() == 2 * layers + 2
     assert set(rows["kind"]) == {"metric", "label metric", "task"}
     centered = rows[rows["space"].str.contains("center") & (rows["name"] == "mean_cosine")]
     assert (centered["value"].abs() < 0.1).all()
-    (again,) = run_setup(setup, Options(["stsb", "sst2"]), place, progress=False)
+    (again,) = run_setup(setup, Options(), place, progress=False)
     pd.testing.assert_frame_equal(again.rows, run.rows)
 
 

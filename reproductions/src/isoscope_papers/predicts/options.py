@@ -15,21 +15,7 @@ Only the page, from the table: `isoscope reproduce predicts --report-only -o res
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from isoscope_papers.options import Options
 
-import typer
-
-from isoscope_papers import options
-
+__all__ = ["Options"]
 DEFAULT = ("minilm",)
-
-
-@dataclass(frozen=True)
-class Options(options.Options):
-    """The options of this study."""
-
-    materials: Annotated[
-        list[str] | None,
-        typer.Option("--material", help="Only these texts; may be repeated. [default: all]", metavar="NAME"),
-    ] = None

@@ -27,9 +27,9 @@ METRIC, LABEL_METRIC, TASK = "metric", "label metric", "task"
 Row = dict[str, Any]
 
 
-def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | None = None) -> list[Spaces]:
+def run_setup(setup: Setup, _options: Options, place: Place, *, progress: bool | None = None) -> list[Spaces]:
     """Run one setup; spaces that were measured before are read."""
-    texts = load_all(place, options.materials or tuple(setups.MATERIALS))
+    texts = load_all(place)
     source = Source(setup, texts, place, progress=progress)
     spaces = list(source.spaces())
     rows: list[Row] = []

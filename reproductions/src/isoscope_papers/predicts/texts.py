@@ -86,9 +86,9 @@ class Texts:
         return digest.hexdigest()[:16]
 
 
-def load_all(place: Place, names: Sequence[str] = tuple(MATERIALS)) -> Texts:
-    """Load and draw the items of materials."""
-    return Texts({name: load_items(MATERIALS[name], place) for name in names})
+def load_all(place: Place) -> Texts:
+    """Load and draw the items of all materials."""
+    return Texts({name: load_items(material, place) for name, material in MATERIALS.items()})
 
 
 def load_items(material: Material, place: Place) -> Items:
