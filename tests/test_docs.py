@@ -61,6 +61,15 @@ def test_examples_run_and_print_what_the_page_shows(page: Path, tmp_path: Path) 
     assert generate.filled(text, tmp_path) == text, "run `make docs`"
 
 
+def test_no_file_has_the_markers_of_a_merge() -> None:
+    named = subprocess.run(
+        ["git", "ls-files", "*.md", "*.py", "*.toml"], cwd=ROOT, capture_output=True, text=True
+    )
+    paths = [ROOT / name for name in named.stdout.splitlines()] or sorted(DOCS.rglob("*.md"))
+    markers = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    assert [str(path) for path in paths if path.exists() and markers.search(path.read_text("utf-8"))] == []
+
+
 def test_a_failing_example_is_noticed(tmp_path: Path) -> None:
     for block in (
         "```python\nraise KeyError('no')\n```\n",
