@@ -55,6 +55,24 @@ def test_zero_vectors_are_not_found(spaces: tuple[np.ndarray, ...]) -> None:
     assert one.value == pytest.approx(np.mean(shares))
 
 
+def test_fewer_documents_than_neighbors(spaces: tuple[np.ndarray, ...]) -> None:
+    A, _, Q = spaces
+    A = A[:30].copy()
+    A[K - 2 :] = 0
+    B = A.copy()
+    B[0] = 0
+    for documents, share in ((2 * A, 1.0), (B, (K - 3) / (K - 2))):
+        compared = iso.compare(A, documents, queries=Q, k=K, metrics="isoscore", errors=False)
+        (one,) = (one for one in compared.correspondences if one.name == "search_overlap")
+        assert one.value == pytest.approx(share)
+
+
+def test_queries_without_a_direction(spaces: tuple[np.ndarray, ...]) -> None:
+    A, B, Q = spaces
+    with raises(argument="queries", wanted="queries with a direction"):
+        iso.compare(A, B, queries=0 * Q, metrics="isoscore", errors=False)
+
+
 def test_retrieval_is_compared_query_by_query(spaces: tuple[np.ndarray, ...]) -> None:
     A, B, Q = spaces
     pairs = [(i, i) for i in range(M)]

@@ -11,6 +11,7 @@ from torch import Tensor
 from isoscope.comparison.changes import Change, Correspondence, Interval
 from isoscope.engine.inputs import as_input
 from isoscope.errors import InputError, ShapeError
+from isoscope.metrics.correspondence import shared_counts
 from isoscope.queries import Queries
 from isoscope.queries.nearest import nearest
 from isoscope.queries.retrieval import Retrieval, retrieval_of
@@ -54,21 +55,27 @@ def search_overlap(
 ) -> Correspondence:
     """Return the mean share of a query's k nearest documents that are the same in both spaces.
 
-    By cosine, zero vectors are not found, and queries that are zero in either space are left out.
+    By cosine, zero vectors are not found, and queries that are zero in either space are left out. Where both
+    spaces have fewer than k documents to find, it is the share of those.
     """
     rows = [asked.vectors for asked in queries]
     if metric == "cosine":
         there = has_direction(rows[0]).cpu() & has_direction(rows[1]).cpu()
+        if not there.any():
+            raise InputError(
+                "are all zero vectors, in A or in B", argument="queries", wanted="queries with a direction"
+            )
         a, b = (
-            nearest(space, some[there.to(some.device)], k).indices.sort(dim=1).values
+            nearest(space, some[there.to(some.device)], k).indices
             for space, some in zip(documents, rows, strict=True)
         )
     else:
         a, b = (
-            Neighbors.between(some, space.vectors, k=k, metric=metric).indices.sort(dim=1).values
+            Neighbors.between(some, space.vectors, k=k, metric=metric).indices
             for space, some in zip(documents, rows, strict=True)
         )
-    shares = (a[:, :, None] == b.to(a)[:, None, :]).sum(dim=(1, 2)).double() / k
+    n_found = max(int((found >= 0).sum(dim=1).max()) for found in (a, b))
+    shares = shared_counts(a, b.to(a)) / n_found
     mean, interval = _mean(shares)
     return Correspondence(
         SEARCH_OVERLAP, mean, interval, f"share of the {k} nearest documents of a query that are the same"

@@ -257,11 +257,11 @@ def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
 
 
 def shared_counts(first: Tensor, second: Tensor) -> Tensor:
-    """Return (m,) float64, the number of neighbours that two rows share."""
+    """Return (m,) float64, the number of neighbours that two rows share; −1 stands for none."""
     k = first.shape[1]
     step = max(1, _COMPARED_AT_ONCE // (k * k))
     parts = [
-        (a[:, :, None] == b[:, None, :]).sum(dim=(1, 2))
+        ((a[:, :, None] == b[:, None, :]) & (a[:, :, None] >= 0)).sum(dim=(1, 2))
         for a, b in zip(first.split(step), second.split(step), strict=True)
     ]
     return torch.cat(parts).double().cpu()
