@@ -362,5 +362,10 @@ def test_a_sweep_finds_settings(rng: np.random.Generator, library: str) -> None:
     assert max(recalls) > 0.99
     assert found.best is not None
     assert "recall@10" in str(found)
+    every = sweep(clean(rng, 60), library, k=3)  # all rows are searched for: recall has no interval
+    assert every.best is not None
+    assert every.best.recall.interval is None
     with raises(argument="library"):
         sweep(clean(rng, 100), "annoy")
+    with raises(argument="k", got=10, wanted="below 8"):
+        sweep(clean(rng, 8), library)

@@ -22,6 +22,11 @@ class Share:
     value: float
     interval: tuple[float, float] | None = None
 
+    @property
+    def least(self) -> float:
+        """The lower end of the interval; the share itself where it is exact."""
+        return self.value if self.interval is None else self.interval[0]
+
     @classmethod
     def of_counts(cls, count: int, n: int, *, exact: bool) -> Share:
         """Return count/n, with the interval of Clopper and Pearson (1934) unless it is exact."""

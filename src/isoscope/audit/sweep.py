@@ -15,7 +15,7 @@ from isoscope.audit.recall import index_recall
 from isoscope.audit.search import Found
 from isoscope.audit.shares import Share
 from isoscope.engine.inputs import as_input
-from isoscope.errors import check_choice, check_seed, check_share, check_whole, not_installed
+from isoscope.errors import InputError, check_choice, check_seed, check_share, check_whole, not_installed
 from isoscope.progress import Bar
 from isoscope.queries.nearest import nearest
 from isoscope.results import Result
@@ -74,7 +74,7 @@ class Sweep(Result):
     @property
     def best(self) -> Setting | None:
         """The fastest setting whose recall is surely at least the wanted one."""
-        enough = [one for one in self.settings if (one.recall.interval or (0,))[0] >= self.wanted]
+        enough = [one for one in self.settings if one.recall.least >= self.wanted]
         return max(enough, key=lambda one: one.queries_per_second, default=None)
 
     @property
@@ -143,7 +143,10 @@ def sweep(
     space = space if len(rows) == len(space) else space.take(rows)
     units = unit_rows(space.vectors)[0].float().cpu()
     n = len(units)
-    k = check_whole("k", k, most=n - 1)
+    if k >= n:
+        raise InputError(
+            argument="k", got=k, wanted=f"below {n:,}, the rows that are not zero", hint="add rows"
+        )
     drawn = torch.from_numpy(np.random.default_rng(seed).permutation(n)[: min(n_queries, n)].copy())
     with Bar(show=progress) as bar:
         bar.step("exact neighbours")
