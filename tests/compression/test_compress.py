@@ -161,6 +161,8 @@ def test_labels(X: np.ndarray) -> None:
     assert result.exact_score == pytest.approx(wanted)
     assert result["truncate:2"].score_change is not None
     assert result["truncate:2"].score_change[0] < 0
+    with raises(iso.InputError, argument="labels", hint="relevance"):  # the queries have no labels
+        quietly(X, queries=X[:50], labels=y)
 
 
 def test_pairs(X: np.ndarray, rng) -> None:
@@ -174,6 +176,9 @@ def test_pairs(X: np.ndarray, rng) -> None:
     signs = np.where(X > 0, 1.0, -1.0)
     wanted = spearmanr((signs[rows[:, 0]] * signs[rows[:, 1]]).sum(axis=1), scores)[0]
     assert result["binary"].score == pytest.approx(wanted)
+    (row,) = (one for one in json.loads(result.to_json())["methods"] if one["method"] == "binary")
+    assert row["score_change"] == pytest.approx(wanted - result.exact_score)
+    assert (row["score_change_low"], row["score_change_high"]) == (None, None)  # of one correlation
     with raises(iso.InputError, argument="pairs"):
         quietly(X, labels=np.zeros(800), pairs=np.c_[rows, scores])
 
@@ -256,6 +261,8 @@ def test_the_defaults_fit_small_spaces(rng) -> None:
     assert not [name for name in default_methods(16, 200) if name.startswith("pq")]
     tiny = quietly(rng.normal(size=(60, 3)))
     assert all(one.reason is None for one in tiny.methods)
+    with raises(iso.InputError, argument="X", wanted="4 rows"):
+        quietly(rng.normal(size=(3, 3)), k=1)
 
 
 @pytest.mark.slow

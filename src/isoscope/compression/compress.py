@@ -94,6 +94,12 @@ def compress(
     tasks = {"labels": labels, "pairs": pairs, "relevance": relevance}
     if len(given := [name for name, value in tasks.items() if value is not None]) > 1:
         raise InputError(f"cannot be combined with `{given[0]}`", argument=given[1], hint="leave one out")
+    if labels is not None and queries is not None:
+        raise InputError(
+            "cannot be combined with `queries`, whose labels are not known",
+            argument="labels",
+            hint="pass relevance to score what queries find",
+        )
     if relevance is not None and queries is None:
         raise InputError("needs queries, which are missing", argument="relevance")
     source = as_input(X, {"labels": labels}, vectors=vectors, device=device).source

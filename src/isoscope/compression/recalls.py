@@ -45,9 +45,11 @@ class Share:
         return cls(mean, wilson(mean, trials), float(values.quantile(LOW, interpolation="lower")))
 
 
-def difference(values: Tensor, others: Tensor) -> tuple[float, tuple[float, float]]:
-    """Return the mean difference of two numbers a query, and its 95 % interval."""
+def difference(values: Tensor, others: Tensor) -> tuple[float, tuple[float, float] | None]:
+    """Return the mean difference of two numbers a query, and its 95 % interval; None for one query."""
     steps = (values - others).double()
     mean = float(steps.mean())
-    half = Z95 * float(steps.std()) / math.sqrt(len(steps)) if len(steps) > 1 else math.inf
+    if len(steps) < 2:
+        return mean, None
+    half = Z95 * float(steps.std()) / math.sqrt(len(steps))
     return mean, (mean - half, mean + half)

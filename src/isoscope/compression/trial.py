@@ -64,6 +64,8 @@ class Trial:
         n = source.n_rows if source.n_rows is not None else sum(map(len, source.blocks()))
         generator = torch.Generator().manual_seed(seed)
         if queries is None:
+            if n < _ROWS_A_QUERY:
+                raise InputError(argument="X", got=f"{n} rows", wanted=f"at least {_ROWS_A_QUERY} rows")
             n_queries = min(max_queries, n // _ROWS_A_QUERY)
             sample = sample_rows(source, n_queries + max_fit, seed=seed)
             order = torch.randperm(len(sample.rows), generator=generator)
