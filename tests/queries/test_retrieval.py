@@ -11,7 +11,7 @@ import torch
 from tests.raising import raises
 
 import isoscope as iso
-from isoscope.queries import Relevance, as_queries, retrieval
+from isoscope.queries import Queries, Relevance, as_queries, retrieval
 from isoscope.queries.opened import of_rows
 from isoscope.queries.retrieval import retrieval_of
 
@@ -184,3 +184,13 @@ def test_relevance_that_cannot_be(relevance, fields) -> None:
 def test_queries_of_other_dimensions_are_refused() -> None:
     with raises(iso.ShapeError, argument="queries"):
         retrieval(np.eye(3), np.eye(4), [(0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_documents", "argument"),
+    [((4, 2), 3, "queries"), ((3, 3), 3, "relevance"), ((4, 3), 5, "relevance")],
+)
+def test_queries_that_were_opened_for_other_documents_are_refused(shape, n_documents, argument) -> None:
+    relevance = Relevance.of_pairs([(0, 0)], n_queries=4, n_documents=3)
+    with raises(iso.ShapeError, argument=argument):
+        retrieval(np.ones((n_documents, 3)), Queries(torch.ones(shape), relevance))

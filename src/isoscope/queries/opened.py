@@ -52,7 +52,7 @@ def as_queries(
     ids: str | None = None,
     needed: bool = False,
 ) -> Queries:
-    """Return queries with what is relevant to each; Queries pass through.
+    """Return queries with what is relevant to each; Queries pass through, if they fit the documents.
 
     Args:
         queries: (m, d) vectors as any source: an array, a path, a data frame, a Space.
@@ -71,18 +71,15 @@ def as_queries(
     if isinstance(queries, Queries):
         if needed and queries.relevance is None:
             raise _no_relevance()
+        _check_dims(int(queries.vectors.shape[1]), documents)
+        if queries.relevance is not None:
+            _check(queries.relevance, len(queries), documents)
         return queries
     by_name = isinstance(relevance, str | os.PathLike)
     sides = _sides(os.fspath(relevance)) if by_name and not _is_pairs(relevance) else None
     opened = as_input(queries, apart=[side[0] for side in columns_of(relevance, ids)]).source
     space = opened.load()
-    if space.n_dims != documents.n_dims:
-        raise ShapeError(
-            f"has {space.n_dims} dimensions",
-            argument="queries",
-            wanted=f"{documents.n_dims}, as the documents have",
-            hint="encode both with the same model",
-        )
+    _check_dims(space.n_dims, documents)
     if relevance is None and needed:
         raise _no_relevance()
     known: Relevance | None = None
@@ -190,6 +187,16 @@ def _no_relevance() -> InputError:
 
 def _count(documents: Source) -> int:
     return sum(map(len, documents.blocks())) if documents.n_rows is None else documents.n_rows
+
+
+def _check_dims(n_dims: int, documents: Source) -> None:
+    if n_dims != documents.n_dims:
+        raise ShapeError(
+            f"has {n_dims} dimensions",
+            argument="queries",
+            wanted=f"{documents.n_dims}, as the documents have",
+            hint="encode both with the same model",
+        )
 
 
 def _check(relevance: Relevance, n_queries: int, documents: Source) -> None:
