@@ -45,15 +45,25 @@ def test_where_training_leads(folder):
         predicted = iso.predict_collapse(X, labels, learning_rate=rate)
         shown = " ".join(invoke("-l", "labels.txt", "--learning-rate", str(rate)).split())
         assert f"trained with a linear classifier, {predicted.opening}" in shown
-        assert ("not as the law assumes: vectors can move (the optimiser reaches" in shown) == (rate < 1e-3)
+        assert ("assumptions that do not hold: vectors can move (the optimiser reaches" in shown) == (
+            rate < 1e-3
+        )
 
 
 def test_many_labels_are_not_predicted(folder, monkeypatch):
-    from isoscope.training import frontier as module
+    from isoscope.training import collapse as module
 
     monkeypatch.setattr(module, "_MOST_LABELS", 2)
     assert json.loads(invoke("-l", "labels.txt", "--json"))["collapse"] is None
     assert "linear classifier" not in invoke("-l", "labels.txt")
+
+
+def test_vectors_too_long_to_train_have_a_frontier_and_no_prediction(folder):
+    usual = json.loads(invoke("-l", "labels.txt", "--json"))
+    np.save("vectors.npy", 1e30 * np.load("vectors.npy"))
+    found = json.loads(invoke("-l", "labels.txt", "--json"))
+    assert found["collapse"] is None
+    assert found["plain"]["ceiling"] == pytest.approx(usual["plain"]["ceiling"], rel=1e-5)
 
 
 def test_the_table(folder):

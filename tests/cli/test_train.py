@@ -81,9 +81,17 @@ def test_what_the_law_does_not_cover_is_not_predicted(folder: Path, options: tup
     assert "predicted" not in train(*options, labels=labels)
 
 
+def test_many_labels_are_trained_without_a_prediction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from isoscope.training import collapse
+
+    assert "predicted" in train()
+    monkeypatch.setattr(collapse, "_MOST_LABELS", 1)
+    assert "predicted" not in train()
+
+
 def test_sets_of_labels_are_predicted_with_a_caution(folder: Path) -> None:
     command = ["train", "vectors.npy", "-l", "sets.txt", "--multi-label", ",", *QUICK]
-    assert "not as the law assumes: one label a vector" in runner.invoke(app, command).output
+    assert "assumptions that do not hold: one label a vector" in runner.invoke(app, command).output
 
 
 def test_a_run_is_written(folder: Path) -> None:

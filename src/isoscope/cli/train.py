@@ -124,8 +124,8 @@ def train(
     silhouette, unless --metrics names others.
 
     The experiment of Mickus, Grönroos and Attieh 2024: full batch, Adam; clusters form, and isotropy goes to
-    a value that depends on the number of labels. Where the classifier is linear, items are rows and the
-    optimizer is adam, adamw or sgd, IsoScore at the end is predicted before training.
+    a value that depends on the number of labels. Where the classifier is linear, items are rows, labels
+    are at most 200 and the optimizer is adam, adamw or sgd, IsoScore at the end is predicted before training.
 
     **Examples**
 
@@ -144,7 +144,8 @@ def train(
     A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l labels.txt --hidden 256`
     """
     from isoscope.io.pair_files import read_row_pairs
-    from isoscope.training import predict_collapse, train_embeddings
+    from isoscope.training import train_embeddings
+    from isoscope.training.collapse import prediction_beside
     from isoscope.training.rigid_labels import OPTIMIZERS
 
     check_resume(resume=resume, output=output)
@@ -159,7 +160,7 @@ def train(
     predicted: CollapsePrediction | None = None
     is_linear = objective == "classifier" and hidden is None
     if is_linear and bias and pairs is None and optimizer in OPTIMIZERS:
-        predicted = predict_collapse(
+        predicted = prediction_beside(
             space, known, learning_rate=learning_rate, steps=steps, optimizer=optimizer
         )
     trajectory = train_embeddings(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, check_choice, check_positive, check_whole
+from isoscope.errors import UndefinedError, check_choice, check_positive, check_whole
 from isoscope.metrics.collapse_law import collapse_value, collapse_value_of_sets, isoscore_derivative
 from isoscope.metrics.frontier import between_share
 from isoscope.metrics.isotropy import isoscore
@@ -23,6 +23,7 @@ from isoscope.training.rigid_labels import OPTIMIZERS, RigidLabels
 
 _N_DRAWS = 4  # of the classifier
 _SEED = 0
+_MOST_LABELS = 200  # predicted within seconds
 _LEAST_REACH = 1.0
 _MOST_UNEVEN = 10  # rows of the largest label for one of the smallest
 _RESOLVED = 0.02  # of IsoScore at the start: smaller changes have no sign
@@ -101,7 +102,7 @@ class CollapsePrediction(Result):
     def caution(self) -> str:
         """The assumptions that fail, in one line; empty where all hold."""
         failing = [f"{one.name} ({one.reason})" for one in self.assumptions if not one.holds]
-        return f"not as the law assumes: {'; '.join(failing)}" if failing else ""
+        return f"assumptions that do not hold: {'; '.join(failing)}" if failing else ""
 
     def beside(self, end: float) -> str:
         """Return the predicted IsoScore beside the one that training came to, in one line."""
@@ -162,7 +163,32 @@ def predict_collapse(
     check_choice("optimizer", optimizer, OPTIMIZERS)
     check_positive("learning_rate", learning_rate)
     check_whole("steps", steps)
+    return _predicted(
+        Problem.of(X, labels, name="labels"), learning_rate=learning_rate, steps=steps, optimizer=optimizer
+    )
+
+
+@torch.no_grad()
+def prediction_beside(
+    X: Any, labels: Any, *, learning_rate: float, steps: int = 1000, optimizer: str = "adam"
+) -> CollapsePrediction | None:
+    """Return the prediction, to be shown beside other results.
+
+    None for more than 200 labels, which take more than seconds, and where training would leave the range of
+    numbers. The arguments are those of `predict_collapse`.
+    """
+    check_positive("learning_rate", learning_rate)
+    check_whole("steps", steps)
     problem = Problem.of(X, labels, name="labels")
+    if problem.clusters.n_labels > _MOST_LABELS:
+        return None
+    try:
+        return _predicted(problem, learning_rate=learning_rate, steps=steps, optimizer=optimizer)
+    except UndefinedError:
+        return None
+
+
+def _predicted(problem: Problem, *, learning_rate: float, steps: int, optimizer: str) -> CollapsePrediction:
     moments = Moments.of(problem.table)
     groups = GroupMoments.of(problem.table, problem.clusters)
     start, share = float(isoscore(moments)), float(between_share(groups))
@@ -174,11 +200,9 @@ def predict_collapse(
     sd = float(ends.std()) if len(ends) > 1 else None
     end = float(ends.mean())
     if not math.isfinite(end):
-        raise InputError(
-            argument="learning_rate",
-            got=learning_rate,
-            wanted="smaller",
-            hint="vectors leave the range of numbers",
+        raise UndefinedError(
+            "The end of training is undefined: numbers leave the range of float32",
+            hint="lower learning_rate, or divide the vectors by their mean length",
         )
     is_resolved = abs(end - start) > max(_RESOLVED * start, 2 * (sd or 0.0))
     reach = _reach(groups, learning_rate, steps, optimizer)

@@ -19,10 +19,9 @@ from isoscope.results import Result
 from isoscope.space import Space
 from isoscope.tables import Cell, Grid
 from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.collapse import CollapsePrediction, predict_collapse
+from isoscope.training.collapse import CollapsePrediction, prediction_beside
 from isoscope.training.frontier_figure import checked_run, plot_against_frontier
 
-_MOST_LABELS = 200  # for which training is predicted within seconds
 _VISIBLE = 5e-5  # the smallest difference of IsoScore that four digits show
 
 
@@ -34,7 +33,8 @@ class Frontier(Result):
         plain: the position as measured.
         debiased: the position with the bias of small samples removed; None where that is undefined.
         attribution: the contribution of each label and each direction to the anisotropy.
-        collapse: where training with a classifier is predicted to take IsoScore; None for many labels.
+        collapse: where training with a classifier is predicted to take IsoScore; None for more than 200
+            labels, and where numbers would leave the range of float32.
         runs: training runs to compare with, by name.
         notes: the reason where there is no debiased position.
         top: number of labels and of directions to list.
@@ -149,9 +149,7 @@ def frontier(
         fair = frontier_position(space, coded, debias=True)
     except UndefinedError as error:
         notes = (error.problem,)
-    collapse = None
-    if coded.n_labels <= _MOST_LABELS:
-        collapse = predict_collapse(space, coded, learning_rate=learning_rate)
+    collapse = prediction_beside(space, coded, learning_rate=learning_rate)
     return Frontier(plain, fair, attribute_anisotropy(space, coded), collapse, dict(runs or {}), notes, top)
 
 
