@@ -217,3 +217,9 @@ def test_relevance_that_cannot_be(search) -> None:
         iso.threshold(
             documents[:20], queries=queries[:2], relevance=[(0, row) for row in range(20)] + [(1, 3)]
         )
+
+
+def test_rates_just_below_one_in_a_thousand_are_shown_in_full(rng: np.random.Generator) -> None:
+    shown = str(iso.threshold(rng.normal(size=(300, 8)), rates=[0.0009997], progress=False))
+    assert "1,000" in shown
+    assert "e+03" not in shown

@@ -223,7 +223,7 @@ def _short(cosine: float | None) -> str:
 
 
 def _many(rate: float) -> str:
-    return f"{_MILLION * rate:,.3g}" if rate < 1e-3 else f"{_MILLION * rate:,.0f}"
+    return f"{_MILLION * rate:,.3g}" if rate < 9.995e-4 else f"{_MILLION * rate:,.0f}"
 
 
 def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
