@@ -23,9 +23,8 @@ from isoscope.cli import app
 NAMES = set((Path(__file__).parent / "argument_names.txt").read_text().split())
 OF_COMMANDS = {
     "atlas", "csv", "data", "figure", "fit", "gate", "json", "keep", "load", "max_train", "multi_label",
-    "output",
-    "pair_column", "pair_ids", "plan", "plugin", "projection", "queries_b", "query_prefix", "root", "rows", "save",
-    "sweep", "task", "top", "zca",
+    "output", "pair_column", "pair_ids", "plan", "plugin", "projection", "queries_b", "query_prefix", "root",
+    "rows", "save", "sweep", "task", "top", "zca",
 }  # fmt: skip
 DEFAULTS = {
     "deterministic": False,

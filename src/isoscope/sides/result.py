@@ -97,9 +97,7 @@ class Sides(View):
 
     def grids(self) -> Iterable[Grid]:
         """Return how far the sides lie apart, and how well each finds its partners."""
-        rows = [
-            row for row in self.rows if row.metric in ("gap", "separability", "identical_pairs", "asymmetry")
-        ]
+        rows = [row for row in self.rows if row.metric in _APART]
         sides: list[tuple[Cell, ...]] = []
         for row in rows:
             write = shown if row.metric == "separability" else _percent
