@@ -32,6 +32,16 @@ def test_balanced_labels_have_k_minus_2_over_d_minus_1() -> None:
     assert collapse_value([3] * 100, 64) == 1
 
 
+def test_labels_that_do_not_fit_a_simplex_have_the_upper_bound() -> None:
+    """No theorem says where they end, and the formula of the simplex would be no bound."""
+    counts = [50, 50, 1, 1, 1, 1]
+    assert collapse_value(counts, 4) == collapse_value([*counts, 0, 0], 4) == 1
+    assert collapse_value(counts, 5) < 0.1
+    indicator = torch.eye(6).repeat_interleave(torch.tensor(counts), dim=0)
+    for d in (3, 4, 5, 6):
+        assert collapse_value_of_sets(indicator, d) == pytest.approx(collapse_value(counts, d))
+
+
 def test_sets_of_labels_add_up_directions() -> None:
     rng = np.random.default_rng(0)
     indicator = (rng.random((200, 7)) < rng.random(7)).astype(float)

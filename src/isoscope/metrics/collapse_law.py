@@ -14,12 +14,13 @@ from isoscope.metrics.frontier import whole
 def collapse_value(counts: Sequence[float] | Tensor, n_dims: int) -> float:
     """Compute the IsoScore of labels that have collapsed to the corners of a regular simplex.
 
-        PR = (1 − s₂)²/(s₂ − 2·s₃ + s₂²),   s_m = Σ_k p_k^m,   collapse value = (min(PR, d) − 1)/(d − 1)
+        PR = (1 − s₂)²/(s₂ − 2·s₃ + s₂²),   s_m = Σ_k p_k^m,   collapse value = (PR − 1)/(d − 1)
 
     where p_k is the share of rows with label k. Balanced labels have PR = K − 1, so (K − 2)/(d − 1); two
-    labels have 0 in any proportions. A regular simplex has room for K ≤ d + 1 labels; for more, the value is
-    that of labels spread evenly, at most 1. That labels of different size, or more than d + 1, end so is an
-    assumption (docs/collapse-law.md). Range [0, 1]. Paper: Papyan, Han, Donoho 2020 for the simplex.
+    labels have 0 in any proportions. That labels of different size end so is an assumption. A regular simplex
+    has room for K ≤ d + 1 labels. For more the value is 1: where squared loss with a bias takes balanced
+    labels, and an upper bound for all others, which can end well below (docs/collapse-law.md). Range [0, 1].
+    Paper: Papyan, Han, Donoho 2020 for the simplex.
 
     Args:
         counts: the number of rows, or the share, of each label.
@@ -35,6 +36,8 @@ def collapse_value(counts: Sequence[float] | Tensor, n_dims: int) -> float:
     if len(p) < 2:
         raise InputError(argument="counts", got=f"{len(p)} label", wanted="at least 2 labels with rows")
     d = whole("n_dims", n_dims, 2)
+    if len(p) > d + 1:
+        return 1.0
     second, third = p.square().sum(), p.pow(3).sum()
     participation = float((1 - second).square() / (second - 2 * third + second.square()))
     return min(1.0, max(0.0, (participation - 1) / (d - 1)))
@@ -43,14 +46,17 @@ def collapse_value(counts: Sequence[float] | Tensor, n_dims: int) -> float:
 def collapse_value_of_sets(indicator: Tensor, n_dims: int) -> float:
     """Compute the IsoScore of rows with sets of labels, each the sum of the directions of its labels.
 
-        PR = tr(C)²/‖C‖_F²,   C the covariance of the (n, L) indicator;   (min(PR, d) − 1)/(d − 1)
+        PR = tr(C)²/‖C‖_F²,   C the covariance of the (n, L) indicator;   (PR − 1)/(d − 1)
 
-    with directions of one length at right angles. For sets of one label it is `collapse_value`.
+    with directions of one length at right angles, an assumption. For L > d + 1, which do not fit, it is
+    1, an upper bound. For sets of one label it is `collapse_value`.
 
     >>> one_each = torch.eye(10).repeat(5, 1)
     >>> round(collapse_value_of_sets(one_each, 64), 12) == round(8 / 63, 12)
     True
     """
+    if indicator.shape[1] > n_dims + 1:
+        return 1.0
     centred = indicator.double() - indicator.double().mean(dim=0)
     C = centred.T @ centred
     participation = float(C.trace().square() / C.square().sum())

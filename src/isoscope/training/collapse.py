@@ -47,15 +47,17 @@ class CollapsePrediction(Result):
         n_sets: distinct sets of labels; `n_labels` where each row has one label.
         multi_label: rows have sets of labels, and the loss is binary cross-entropy.
         isoscore: at the start.
-        collapse_value: IsoScore once labels have collapsed to the corners of a regular simplex.
+        collapse_value: IsoScore once labels have collapsed to the corners of a regular simplex; 1 for more
+            labels than it has room for, an upper bound.
         first_step: derivative of IsoScore in the direction in which the vectors first move, by gradient flow
             from a classifier of zeros, for a motion as long as the vectors' spread.
         end: IsoScore after the steps.
         end_sd: its standard deviation over drawn classifiers; None where only one was drawn.
         between_share, end_between_share: the share of variance between labels, at the start and the end.
         sign: of end − isoscore: 1, −1, or 0 where the model does not tell.
-        reach: the longest way that the optimiser takes a vector, over the root mean square distance of
-            vectors to the mean of their label.
+        reach: an estimate of the longest way that the optimiser takes a vector, over the root mean square
+            distance of vectors to the mean of their label. It counts the learning rate an update in each
+            dimension for Adam, which can move farther, and over n for SGD.
         assumptions: of the law, with what was found.
         holds: whether all of them hold.
         learning_rate, steps, optimizer: the settings of the training.
@@ -138,8 +140,8 @@ def predict_collapse(
 
         (K − 2)/(d − 1)      for K ≤ d + 1 balanced labels; see `collapse_value` for others
 
-    So isotropy falls where it starts above, and rises where it starts below. How far it gets in a number of
-    updates is found from a model: every label moves as one body, so that
+    So training that gets there lowers isotropy where it starts above, and raises it where it starts below.
+    How far it gets in a number of updates is found from a model: every label moves as one body, so that
 
         Σ_end = W + B_end
 
@@ -254,7 +256,7 @@ def _first_motion(groups: GroupMoments, scatter: Tensor, bodies: RigidLabels) ->
 
 
 def _reach(groups: GroupMoments, learning_rate: float, steps: int, optimizer: str) -> float:
-    """Return the longest way of a vector over the spread within labels; infinite where there is no spread."""
+    """Estimate the longest way of a vector over the spread within labels; infinite if there is no spread."""
     n, d = float(groups.counts.sum()), groups.n_dims
     spread = math.sqrt(float(groups.within.sum()) / n)
     way = learning_rate * steps * (math.sqrt(d) if optimizer != "sgd" else 1 / n)
