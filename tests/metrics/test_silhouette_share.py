@@ -97,21 +97,36 @@ def test_two_labels_without_a_share_have_silhouettes_up_to_1_minus_root_half() -
 
 def test_on_a_line_every_positive_silhouette_bounds_the_share() -> None:
     rng = np.random.default_rng(0)
-    seen, closest = [], np.inf
+    seen, closest, closest_of_two = [], np.inf, np.inf
     for _ in range(1500):
-        sizes = rng.integers(2, 8, size=2)
-        labels = np.repeat([0, 1], sizes)
-        X = (
-            rng.normal(size=(len(labels), 1)) * rng.lognormal(size=(2, 1))[labels]
-            + 3 * rng.random() * labels[:, None]
-        )
+        sizes = rng.integers(2, 8, size=rng.integers(2, 4))
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        X = rng.normal(size=(len(labels), 1)) * rng.lognormal(size=(len(sizes), 1))[labels]
+        X += 3 * rng.random() * labels[:, None]
         least = silhouette_samples(X, labels).min()
         if least > 0:
             u, p, rho = (1 - least) / least, sizes / sizes.sum(), share(X, labels)
             seen.append(least)
-            closest = min(closest, rho / (1 - rho) * u * max(1, u * (2 * u - 1)) / p.prod())
-    assert closest >= 1
+            means = [X[labels == k].mean() for k in range(len(sizes))]
+            ends = p[[np.argmin(means), np.argmax(means)]]
+            closest = min(closest, rho * (1 + 2 * u) ** 2 * ends.sum() / 4 / ends.prod())
+            if len(sizes) == 2:
+                bound = p.prod() / (u * max(1, min(1 + u, u * (2 * u - 1))))
+                closest_of_two = min(closest_of_two, rho / (1 - rho) / bound)
+    assert closest >= 1 <= closest_of_two
+    assert closest < 1.5  # nearly attained
     assert np.sum(np.array(seen) < 0.29) > 30  # where Theorem 2 says nothing of large labels
+
+
+def test_labels_of_an_isotropic_square_have_good_silhouettes() -> None:
+    """All of them 0.4477 or, with more copies, up to 2 − √2: what bounds ρ need not bound IsoScore."""
+    corners = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
+    for copies, silhouette in ((2, 0.4477), (500, 2 - 2**0.5)):
+        X, labels = np.repeat(corners, copies, axis=0), np.repeat([0, 1], 2 * copies)
+        assert silhouette_samples(X, labels) == pytest.approx(silhouette, abs=1e-3)
+        assert iso.isoscore(X) == pytest.approx(1, abs=1e-12)
+        assert share(X, labels) == pytest.approx(1 / 2)  # the knee, (K − 1)/d
+        assert least_share(silhouette_samples(X, labels).min(), np.full(2, 2 * copies)) <= 1 / 2
 
 
 def test_no_mean_of_silhouettes_bounds_the_share() -> None:
