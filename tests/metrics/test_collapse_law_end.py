@@ -142,25 +142,78 @@ def test_squared_loss_without_bias_wants_a_dimension_more() -> None:
     assert all(1 / 2 - 1e-6 <= score(free.minimum(seed=s)[0]) < 1 - 1e-3 for s in range(4))
 
 
+def least_of_pentagons(decay: float) -> float:
+    """Return the smallest loss of regular pentagons with a classifier of their own directions."""
+    turns = 2 * np.pi * np.arange(5) / 5
+    corners = np.column_stack([np.cos(turns), np.sin(turns)])
+    return min(
+        (logsumexp(size * corners @ corners.T, axis=1) - size).mean() + decay * size * 5
+        for size in np.linspace(0.1, 40, 4000)  # the product of both lengths, which are equal at the optimum
+    )
+
+
 @pytest.mark.parametrize("decay", [1e-2, 1e-4])
 def test_five_labels_in_the_plane_are_no_pentagon(decay: float) -> None:
     """The counterexample beyond K = d + 1: a lower loss than any regular pentagon, and not isotropic."""
     X, loss = Free(one_hot([1] * 5), 2, decay=decay, class_decay=decay).minimum()
-    turns = 2 * np.pi * np.arange(5) / 5
-    corners = np.column_stack([np.cos(turns), np.sin(turns)])
-    pentagons = [
-        (logsumexp(size * corners @ corners.T, axis=1) - size).mean() + decay * size * 5
-        for size in np.linspace(0.1, 40, 4000)  # the product of both lengths, which are equal at the optimum
-    ]
-    assert loss < 0.999 * min(pentagons)
+    assert loss < 0.999 * least_of_pentagons(decay)
     assert score(X) < 0.9
 
 
+@pytest.mark.parametrize(("decay", "has_bias"), [(0.1, True), (0.04, True), (0.04, False), (1e-4, False)])
+def test_without_a_bias_or_with_much_decay_they_are_a_pentagon(decay: float, has_bias: bool) -> None:
+    """The counterexample needs a free bias and little decay."""
+    free = Free(one_hot([1] * 5), 2, has_bias=has_bias, decay=decay, class_decay=decay)
+    X, loss = min((free.minimum(seed=seed) for seed in range(4)), key=lambda found: found[1])
+    assert loss == pytest.approx(least_of_pentagons(decay), rel=1e-4)
+    assert score(X) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize(("K", "d", "even"), [(5, 3, False), (6, 3, True), (8, 4, True)])
-def test_cross_entropy_makes_some_numbers_of_labels_isotropic(K: int, d: int, even: bool) -> None:
+def test_cross_entropy_makes_some_numbers_of_labels_isotropic(
+    K: int, d: int, even: bool, has_bias: bool
+) -> None:
     """Beyond K = d + 1 it depends on K and d."""
-    found = score(Free(one_hot([2] * K), d, decay=1e-4, class_decay=1e-4).minimum()[0])
-    assert found == pytest.approx(1, abs=1e-5) if even else found < 0.9
+    for decay, most in ((1e-2, 0.97), (1e-4, 0.9)):
+        free = Free(one_hot([1] * K), d, has_bias=has_bias, decay=decay, class_decay=decay)
+        found = score(free.minimum()[0])
+        assert found == pytest.approx(1, abs=1e-5) if even else found < most
+
+
+def test_squared_loss_without_bias_has_a_minimum_on_a_line() -> None:
+    """Theorem C5: four labels in the plane, at the rows of V, have IsoScore 0 at a global minimum."""
+    decay, K = 0.02, 4
+    free = Free(one_hot([1] * K), 2, "squared", has_bias=False, decay=decay, class_decay=decay)
+    V = np.column_stack([np.ones(K), [1, -1, 1, -1]]) / 2
+    X = V * np.sqrt(1 - K * decay)
+    loss, gradient = free.value(np.concatenate([X.ravel(), X.ravel(), np.zeros(K)]))
+    assert np.abs(gradient).max() < 1e-15
+    assert loss == pytest.approx(min(free.minimum(seed=seed)[1] for seed in range(4)), abs=1e-12)
+    assert score(X) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("decay", [1e-3, 1e-5])
+def test_labels_of_different_size_that_do_not_fit_end_far_above_the_formula_of_the_simplex(
+    decay: float,
+) -> None:
+    counts = [20, 20, 1, 1, 1, 1]
+    formula = of_variances(np.linalg.eigvalsh(labels_covariance(counts)).clip(0), 3)
+    assert formula == pytest.approx(0.306, abs=1e-3)
+    for seed in range(2):
+        found = score(Free(one_hot(counts), 3, decay=decay, class_decay=decay).minimum(seed=seed)[0])
+        assert 0.79 < found < 0.95
+
+
+@pytest.mark.parametrize("counts", [[3, 3, 3], [6, 2, 1, 1]])
+def test_as_many_dimensions_as_labels_have_no_other_minima(counts: list[int]) -> None:
+    """For d ≥ K every descent ends at the same loss; on a line through 0 it stays on the line."""
+    free = Free(one_hot(counts), len(counts), decay=5e-3, class_decay=1e-2)
+    losses = [free.minimum(seed=seed)[1] for seed in range(6)]
+    assert np.ptp(losses) < 1e-9
+    X = np.random.default_rng(0).normal(size=(sum(counts), 1)) @ np.ones((1, len(counts)))
+    X, _ = free.flow(X, np.zeros((len(counts), len(counts))), 30.0)
+    assert np.linalg.matrix_rank(X, tol=1e-9) == 1
 
 
 def test_sets_of_labels_use_as_many_directions_as_labels() -> None:
@@ -197,12 +250,35 @@ def test_instances_spread_to_a_simplex_under_infonce() -> None:
             assert info_nce(U, V, 0.5) > best < info_nce(U, U, 0.5)
 
 
-@pytest.mark.parametrize("width", [0.999, 0.5])
-def test_a_triplet_loss_ends_at_an_isotropic_rectangle_too(width: float) -> None:
-    """Long enough, its two short sides as labels have no triplet within a margin of 1."""
-    X = 2000 * np.array([[-width, -1], [width, -1], [-width, 1], [width, 1]])
+def supervised_contrastive(U: np.ndarray, each: int, temperature: float) -> float:
+    """Return the loss of unit vectors, `each` of a label one after the other."""
+    labels = np.repeat(np.arange(len(U) // each), each)
+    products = U @ U.T / temperature - np.diag(np.full(len(U), np.inf))
+    same = (labels[:, None] == labels) & ~np.eye(len(U), dtype=bool)
+    return float((logsumexp(products, axis=1) - np.where(same, products, 0).sum(axis=1) / (each - 1)).mean())
+
+
+@pytest.mark.parametrize(("K", "each", "d"), [(2, 2, 2), (3, 4, 2), (4, 2, 6)])
+def test_labels_spread_to_a_simplex_under_supervised_contrast(K: int, each: int, d: int) -> None:
+    """No balanced batch of unit vectors is below log((m − 1) + (n − m)·exp(−K/((K − 1)·τ)))."""
+    rng = np.random.default_rng(0)
+    corners = np.zeros((K, d))
+    corners[:, : K - 1] = np.linalg.svd(np.eye(K) - 1 / K)[0][:, : K - 1] / np.sqrt(1 - 1 / K)
+    simplex = np.repeat(corners, each, axis=0)
+    for temperature in (0.1, 1.0):
+        best = np.log(each - 1 + (K - 1) * each * np.exp(-K / (K - 1) / temperature))
+        assert supervised_contrastive(simplex, each, temperature) == pytest.approx(best, abs=1e-12)
+        for _ in range(200):
+            U = simplex + rng.normal(size=simplex.shape) * rng.choice([0.01, 0.3, 3])
+            U /= np.linalg.norm(U, axis=1, keepdims=True)
+            assert supervised_contrastive(U, each, temperature) > best
+
+
+def test_a_triplet_loss_ends_at_an_isotropic_space_too() -> None:
+    """All triplets are in strict order, and IsoScore is 1: long enough, no triplet is within the margin."""
+    X = np.array([[-0.5, 0.5]] * 3 + [[-0.5, -0.5]] * 3 + [[0.5, 0]] * 2)
     D = squareform(pdist(X))
-    near, far = D[[0, 2], [1, 3]].max(), D[:2, 2:].min()
-    assert near + 1 <= far
-    assert score(X) == pytest.approx(of_variances(np.array([width**2, 1]), 2))
-    assert width < 0.9 or score(X) > 0.999
+    within, between = max(D[:6, :6].max(), D[6:, 6:].max()), D[:6, 6:].min()
+    assert within == 1
+    assert between == pytest.approx(np.sqrt(1.25))
+    assert score(X) == pytest.approx(1, abs=1e-15)

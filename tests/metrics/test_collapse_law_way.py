@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from free_vectors import Free, of_variances, one_hot, score
+from scipy.spatial.distance import pdist
 
 from isoscope.metrics.collapse_law import isoscore_derivative
 
@@ -49,6 +50,21 @@ def test_without_decay_a_loss_with_a_minimum_leaves_the_spread_within_labels() -
         shares.append(np.trace(between) / np.trace(total))
     assert shares[0] > 0.99 > 0.9 > shares[1] > shares[2]
     assert shares[2] < 0.5
+
+
+@pytest.mark.parametrize(("K", "d"), [(4, 3), (3, 5)])
+def test_a_loss_with_a_minimum_collapses_labels_where_dimensions_are_few(K: int, d: int) -> None:
+    """Theorem C6: with d < K at places that the start decides; with d > K the rank of XᵀX keeps ρ below 1."""
+    rng = np.random.default_rng(1)
+    labels, free = np.repeat(np.arange(K), 3), Free(one_hot([3] * K), d, "squared")
+    X, _ = free.flow(rng.normal(size=(3 * K, d)), 0.1 * rng.normal(size=(K, d)), 600.0)
+    total, between = covariances(X, labels)
+    if d < K:
+        assert np.trace(between) > (1 - 1e-5) * np.trace(total)
+        assert score(X) < 0.6  # of the simplex, 1
+    else:
+        assert np.linalg.matrix_rank(X, tol=0.1) == d
+        assert np.trace(between) < 0.9 * np.trace(total)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -103,6 +119,27 @@ def test_isoscore_turns_once_at_most_as_means_move_apart() -> None:
             turned += 1
             assert participation(W + up / down * B) >= curve.max() - 1e-9
     assert turned > 20
+
+
+def test_a_first_fall_need_not_be_final() -> None:
+    """Theorem C7: three labels in the plane fall, then rise to 1, their means moving apart all the time."""
+    means = np.array([[0.279, -0.065], [0.208, 0.292], [-0.486, -0.227]])
+    around = np.vstack([np.diag([0.396, 0.31]), -np.diag([0.396, 0.31])])
+    X, W, free = (means - means.mean(axis=0))[:, None] + around, np.zeros((3, 2)), Free(one_hot([4] * 3), 2)
+    scores, ways = [], []
+    X = X.reshape(12, 2)
+    for _ in range(3000):
+        places = X.reshape(3, 4, 2).mean(axis=1)
+        ways.append([*np.linalg.norm(places - places.mean(axis=0), axis=1), *pdist(places)])
+        scores.append(score(X))
+        moves = free.split(free.value(np.concatenate([X.ravel(), W.ravel(), np.zeros(3)]))[1])
+        X, W = X - 0.1 * moves[0], W - 0.1 * moves[1]
+    lowest = int(np.argmin(scores))
+    assert np.all(np.diff(scores)[1:lowest] < 0)
+    assert scores[0] == pytest.approx(0.608, abs=1e-3)
+    assert scores[lowest] == pytest.approx(0.545, abs=1e-3)
+    assert scores[-1] > 0.99
+    assert np.all(np.diff(ways, axis=0)[1:] > 0)
 
 
 def test_the_sign_of_a_small_random_classifier_is_a_coin() -> None:
