@@ -65,6 +65,8 @@ def test_the_law_holds_in_the_spaces_of_the_paper(values: ModuleType) -> None:
         for row in found["unbalanced"]:
             assert abs(row["trained"] - row["with_bias"]) < 0.02 * row["with_bias"]
             assert abs(row["trained_without_bias"] - row["without_bias"]) < 0.03 * row["without_bias"]
+        assert found["pentagon"] < 0.8 < 1 - 1e-6 < found["pentagon_without_bias"]
+        assert found["five_in_three"] < found["five_in_three_without_bias"] < 0.95
     assert kept["law"]["unbalanced"][2]["adam"][1] > kept["law"]["unbalanced"][2]["adam"][0]
     for found in (values.law.silhouettes(n_spaces=100), kept["silhouettes"]):
         assert found["below"] == 0

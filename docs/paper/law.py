@@ -35,6 +35,9 @@ def law(n_spaces: int = 40, n_first: int = 2000, n_seeds: int = 5, seed: int = 0
             unbalanced(counts, n_seeds) for counts in ([6, 6, 6, 6], [10, 5, 5, 5], [30, 3, 3, 3])
         ],
         "pentagon": score(trained([1] * 5, 2, decay=1e-3)),
+        "pentagon_without_bias": score(trained([1] * 5, 2, decay=1e-3, has_bias=False)),
+        "five_in_three": score(trained([1] * 5, 3, decay=1e-3)),
+        "five_in_three_without_bias": score(trained([1] * 5, 3, decay=1e-3, has_bias=False)),
     }
 
 
