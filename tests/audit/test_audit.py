@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -369,3 +370,13 @@ def test_a_sweep_finds_settings(rng: np.random.Generator, library: str) -> None:
         sweep(clean(rng, 100), "annoy")
     with raises(argument="k", got=10, wanted="below 8"):
         sweep(clean(rng, 8), library)
+
+
+@pytest.mark.parametrize("wrong", [{"texts": ["a"]}, {"neighbors": np.zeros((3, 2), dtype=int)}])
+def test_what_is_wrong_is_said_before_the_search(monkeypatch, rng: np.random.Generator, wrong: dict) -> None:
+    def search(*_: object) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(sys.modules["isoscope.audit.evidence"], "search_all", search)
+    with raises(argument=next(iter(wrong))):
+        iso.audit(rng.normal(size=(50, 4)), **wrong)

@@ -110,5 +110,7 @@ def test_inputs_that_cannot_be(rng) -> None:
         iso.migrate(np.zeros((100, 4)), old)
     with raises(argument="accept"):
         iso.migrate(old, old, accept=2)
+    with raises(argument="vectors"):
+        iso.migrate(old, old, vectors=("v",))
     with raises(argument="k"):
         iso.migrate(old, old, k=90)

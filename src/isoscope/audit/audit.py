@@ -102,12 +102,10 @@ def audit(
     )
     known = None if texts is None else row_values(opened.source, texts, "texts")
     asked = None if queries is None else as_queries(queries, opened.source, relevance=relevance, ids=ids)
+    _check_texts(known, source.n_rows)
     with Bar(show=progress) as bar:
         evidence = gather(source, asked, settings, bar)
-    if known is not None and len(known) != evidence.n:
-        raise InputError(
-            f"has {len(known):,} entries", argument="texts", wanted=f"one for each of {evidence.n:,} rows"
-        )
+    _check_texts(known, evidence.n)
     words = Words(
         steps or _steps(X, vectors),
         _texts(_own_texts(opened.source) if known is None else known),
@@ -132,6 +130,14 @@ def audit(
         seconds=time.perf_counter() - began,
         texts_of=words.texts,
     )
+
+
+def _check_texts(texts: Sequence[str] | None, n_rows: int | None) -> None:
+    """Raise InputError unless there is a text for each row, as far as their number is known."""
+    if texts is not None and n_rows is not None and len(texts) != n_rows:
+        raise InputError(
+            f"has {len(texts):,} entries", argument="texts", wanted=f"one for each of {n_rows:,} rows"
+        )
 
 
 def _condition(text: str) -> Gate:

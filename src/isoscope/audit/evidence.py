@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -92,6 +92,11 @@ def gather(source: Finite, queries: Queries | None, settings: Settings, bar: Bar
     bar.step("reading all rows")
     facts = RowFacts.of(source, bar.share)
     n, d = len(facts), source.n_dims
+    if (
+        settings.neighbors is not None
+    ):  # what is wrong with them is said before the search, which takes longest
+        given = read_neighbors(settings.neighbors, n_asked=n if queries is None else len(queries))
+        settings = replace(settings, neighbors=given)
     bar.step("equal rows")
     drawn = sample_rows(source, settings.max_rows, seed=settings.seed)
     bar.step("outliers")
@@ -224,12 +229,11 @@ def _recall(
     """Return the recall of the caller's index, and which row or query each score is of."""
     if settings.neighbors is None:
         return None, torch.empty(0, dtype=torch.int64)
+    given = torch.as_tensor(settings.neighbors)
     if queries is not None:
-        given = read_neighbors(settings.neighbors, n_asked=len(queries))
         kept = has_direction(queries.vectors)
         asked, of = queries.vectors[kept], kept.nonzero().flatten()
     else:
-        given = read_neighbors(settings.neighbors, n_asked=n)
         of = found.asked.cpu()
         asked = vectors[torch.searchsorted(rows, of).to(vectors.device)]
     counts = torch.bincount(found.neighbors.indices.flatten().cpu(), minlength=n)

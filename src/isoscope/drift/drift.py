@@ -13,8 +13,9 @@ from isoscope.comparison.separability import Separability, separability
 from isoscope.drift.clusters import cluster_changes
 from isoscope.drift.result import Drift, StrangeRow
 from isoscope.drift.snapshot import SAMPLE, Snapshot
+from isoscope.engine.inputs import one_of_each
 from isoscope.engine.readings import Reading
-from isoscope.errors import InputError, ShapeError, UndefinedError, check_share, check_whole
+from isoscope.errors import ShapeError, UndefinedError, check_share, check_whole
 from isoscope.metrics.two_samples import Estimate, covariance_change, mean_shift, spread_change
 from isoscope.printable import printable
 from isoscope.progress import Bar
@@ -79,7 +80,7 @@ def drift(
     """
     of_a, of_b = (
         {"texts": own, "vectors": column, "sample": sample, "seed": seed, "device": device}
-        for own, column in zip(_pair(texts, "texts"), _pair(vectors, "vectors"), strict=True)
+        for own, column in zip(one_of_each(texts, "texts"), one_of_each(vectors, "vectors"), strict=True)
     )
     with Bar(show=progress) as bar:
         bar.step("reading")
@@ -142,14 +143,6 @@ def compare_snapshots(
         seed=seed,
         seconds=time.perf_counter() - began,
     )
-
-
-def _pair(given: Any, argument: str) -> tuple[Any, Any]:
-    if not isinstance(given, tuple):
-        return given, given
-    if len(given) != 2:
-        raise InputError(f"has {len(given)} entries", argument=argument, wanted="one, or a pair for A and B")
-    return given[0], given[1]
 
 
 def _readings(found: Separability, a: Moments, b: Moments) -> tuple[Reading, ...]:

@@ -232,3 +232,16 @@ class WithRows(Wrapped):
         if self._labels is not None:
             space = replace(space, labels=self._labels.rows(start, stop))
         return space if self._weights is None else weighted(space, self._weights[start:stop])
+
+
+def one_of_each(given: Any, argument: str) -> tuple[Any, Any]:
+    """Return what is given for A and for B: the two of a pair, or one for both.
+
+    >>> one_of_each("text", "texts"), one_of_each(("text", None), "texts")
+    (('text', 'text'), ('text', None))
+    """
+    if not isinstance(given, tuple):
+        return given, given
+    if len(given) != 2:
+        raise InputError(f"has {len(given)} entries", argument=argument, wanted="one, or a pair for A and B")
+    return given[0], given[1]

@@ -144,7 +144,7 @@ class MatchThreshold(Result):
         heads += ["relevant found"] if with_found else []
         rows: list[list[Cell]] = []
         for one in self.by_rate:
-            row: list[Cell] = [f"1 in {1 / one.rate:,.0f}", _many(one.rate), _short(one.cosine)]
+            row: list[Cell] = [f"1 in {_ratio(1 / one.rate)}", _many(one.rate), _short(one.cosine)]
             row += [span(one.interval, _short)] if sampled else []
             row += [_short(one.translated)] if with_other else []
             row += [span(one.translated_interval, _short)] if with_other and sampled else []
@@ -216,6 +216,15 @@ def _found(one: CosineOfRate | RateOfCosine) -> str:
     if one.found is None or one.found_interval is None:
         return "–"
     return f"{percent(one.found, 1)} ({span(one.found_interval, lambda end: percent(end, 1))})"
+
+
+def _ratio(value: float) -> str:
+    """Return 1/rate: whole where that is near enough.
+
+    >>> _ratio(2.5), _ratio(1e6), _ratio(100 / 3)
+    ('2.5', '1,000,000', '33')
+    """
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _short(cosine: float | None) -> str:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.corrections.translate import METHODS, Translate
+from isoscope.engine.inputs import one_of_each
 from isoscope.engine.kept import shelf_of
 from isoscope.errors import InputError, ShapeError, check_seed, check_share, check_whole
 from isoscope.metrics.correspondence import shared_counts
@@ -71,7 +72,7 @@ def migrate(
     check_seed(seed)
     check_share("accept", accept)
     check_whole("n_lost", n_lost, least=0)
-    pair = vectors if isinstance(vectors, tuple) else (vectors, vectors)
+    pair = one_of_each(vectors, "vectors")
     columns = [texts] if isinstance(texts, str) else []
     first = shelf_of(OLD, vectors=pair[0], device=device, texts=texts).space
     second = shelf_of(NEW, vectors=pair[1], device=device, apart=columns).space

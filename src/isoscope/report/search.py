@@ -61,7 +61,6 @@ def _threshold(found: MatchThreshold, one: CosineOfRate, cosines: PairCosines | 
         "found_interval": plain(one.found_interval),
         "documents": documents,
         "rate_there": None if there is None else there.value,
-        "rate_there_interval": None if there is None else plain(there.interval),
     }
 
 

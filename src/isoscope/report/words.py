@@ -111,9 +111,10 @@ def _search(searched: dict[str, Any]) -> str:
         if first["documents"] is not None:
             beside, share = _signed(first["documents"]), percent(first["rate_there"], 1)
             parts.append(f"{share} exceed {beside}, the threshold of two documents")
-    hits = next((one["value"] for one in searched["figures"] if one["name"].startswith("hit_rate")), None)
+    hits = next((one for one in searched["figures"] if one["name"].startswith("hit_rate@")), None)
     if hits is not None:
-        parts.append(f"{percent(hits)} of the queries find a relevant document among the first 10")
+        k = hits["name"].removeprefix("hit_rate@")
+        parts.append(f"{percent(hits['value'])} of the queries find a relevant document among the first {k}")
     return f"{capitalized('; '.join(parts))}." if parts else ""
 
 
