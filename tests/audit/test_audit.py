@@ -57,6 +57,15 @@ def test_what_is_planted_is_found(rng: np.random.Generator) -> None:
     assert found.findings[0].rank <= found.findings[-1].rank
 
 
+def test_zeros_at_the_end_by_chance_are_no_padding(rng: np.random.Generator) -> None:
+    X = (rng.random((500, 32)) < 0.5).astype("f4")
+    assert (X[:, -4:] == 0).all(axis=1).sum() > 10
+    assert iso.audit(X)["padded_rows"].count == 0
+    X[:20, 4:] = 0
+    X[:20, 3] = 1
+    assert rows(iso.audit(X), "padded_rows") == set(range(20))
+
+
 def test_nothing_is_found_in_clean_vectors() -> None:
     alarms = 0
     for seed in range(10):
@@ -314,6 +323,7 @@ def test_rows_without_directions_are_audited() -> None:
     ("options", "argument"),
     [
         ({"k": 0}, "k"),
+        ({"k": 100_000}, "k"),
         ({"near": 1.5}, "near"),
         ({"max_rows": 1}, "max_rows"),
         ({"seed": -1}, "seed"),

@@ -44,7 +44,8 @@ def test_where_training_leads(folder):
     for rate in (0.1, 1e-6):
         predicted = iso.predict_collapse(X, labels, learning_rate=rate)
         shown = " ".join(invoke("-l", "labels.txt", "--learning-rate", str(rate)).split())
-        assert f"trained with a linear classifier, {predicted.opening}" in shown
+        training = f"trained with a linear classifier for 1,000 updates, learning rate {rate:g}"
+        assert f"{training}: {predicted.opening}" in shown
         assert ("assumptions that do not hold: vectors can move (the optimiser reaches" in shown) == (
             rate < 1e-3
         )

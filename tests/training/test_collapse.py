@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,12 @@ def test_it_prints_and_converts() -> None:
     assert still.caution.startswith("assumptions that do not hold: ")
     assert still.to_pandas()["fails"][0] == "vectors can move, the change is clear"
     assert predicted.caution == ""
+    assert predicted.beside(predicted.end).endswith(f"came to {predicted.end:.4f}")
+    wrong = predicted.isoscore - 0.01 * predicted.sign
+    assert predicted.beside(wrong).endswith("it went the other way")
+    small = replace(predicted, end=0.94 * predicted.isoscore)
+    assert small.caution == "a change of 6% is small: it may go the other way"
+    assert replace(predicted, end=0.5 * predicted.isoscore).caution == ""
 
 
 def test_bad_input_names_the_argument() -> None:

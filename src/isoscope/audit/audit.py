@@ -103,6 +103,8 @@ def audit(
     known = None if texts is None else row_values(opened.source, texts, "texts")
     asked = None if queries is None else as_queries(queries, opened.source, relevance=relevance, ids=ids)
     _check_texts(known, source.n_rows)
+    if source.n_rows is not None and k > max(K, source.n_rows - 1):
+        raise InputError(argument="k", got=k, wanted=f"below the {source.n_rows:,} rows")
     with Bar(show=progress) as bar:
         evidence = gather(source, asked, settings, bar)
     _check_texts(known, evidence.n)

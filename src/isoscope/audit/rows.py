@@ -25,12 +25,14 @@ class RowFacts:
     Attributes:
         lengths: (n,) float64; 0 for a zero vector or one that is not finite.
         used: (n,) int32, how many dimensions there are up to the last one that is not zero.
+        filled: (n,) int32, how many dimensions are not zero.
         low, high: (d,) the smallest and the largest value of each dimension, over rows that are not zero.
         total: (d,) sum of the unit vectors. squares: (d, d) sum of their outer products.
     """
 
     lengths: Tensor
     used: Tensor
+    filled: Tensor
     low: Tensor
     high: Tensor
     total: Tensor
@@ -39,7 +41,7 @@ class RowFacts:
     @classmethod
     def of(cls, source: Source, progress: Progress | None = None) -> RowFacts:
         """Return the facts of a source of finite vectors, in one pass."""
-        lengths, used = [], []
+        lengths, used, filled = [], [], []
         d, device = source.n_dims, source.device
         low = torch.full((d,), torch.inf, dtype=torch.float64, device=device)
         high, total = -low, torch.zeros_like(low)
@@ -49,8 +51,10 @@ class RowFacts:
             vectors = block.vectors.detach()
             units, length = unit_rows(vectors)
             lengths.append(length.cpu())
-            places = (vectors != 0) * torch.arange(1, d + 1, dtype=torch.int32, device=vectors.device)
+            is_filled = vectors != 0
+            places = is_filled * torch.arange(1, d + 1, dtype=torch.int32, device=vectors.device)
             used.append(places.amax(dim=1).cpu())
+            filled.append(is_filled.sum(dim=1, dtype=torch.int32).cpu())
             kept = vectors[length > 0]
             if len(kept):
                 low, high = low.minimum(kept.amin(dim=0).double()), high.maximum(kept.amax(dim=0).double())
@@ -60,7 +64,7 @@ class RowFacts:
             done += len(block)
             if progress and source.n_rows:
                 progress(done / source.n_rows)
-        return cls(torch.cat(lengths), torch.cat(used), low, high, total, squares)
+        return cls(torch.cat(lengths), torch.cat(used), torch.cat(filled), low, high, total, squares)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -93,10 +97,16 @@ class RowFacts:
 
     @property
     def padded(self) -> Tensor:
-        """The rows that end in zeros where others do not, in an eighth of the dimensions or more."""
+        """The rows that end in zeros where others do not, in an eighth of the dimensions or more.
+
+        In vectors with many zeros some rows end so by chance: only those count of which less than one in a
+        hundred such files would have any.
+        """
         longest = int(self.used.max())
+        zeros = 1 - float(self.filled.sum()) / max(1, int(self.used.sum()))
+        by_chance = len(self) * zeros ** (longest - self.used).double()
         short = (self.used > 0) & (self.used <= longest - max(1, longest // _PADDED))
-        return short.nonzero().flatten()
+        return (short & (by_chance < _LEVEL)).nonzero().flatten()
 
     def odd_lengths(self) -> Tensor:
         """Return the rows whose lengths lie far from all others: beyond both fences of log length."""

@@ -62,7 +62,7 @@ def threshold(
         int,
         typer.Option(
             "--max-pairs",
-            help="The most random pairs to count; of more, those of rows drawn at random.",
+            help="The most random pairs to count; of more, those of rows drawn at random, 500 or more.",
             metavar="N",
         ),
     ] = 400_000_000,

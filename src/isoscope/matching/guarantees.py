@@ -135,12 +135,12 @@ def false_match_threshold(others: Floats, *, rate: float, confidence: float) -> 
     return float(np.nextafter(np.sort(others)[r - 1], np.inf))
 
 
-def check_pairs(matches: NDArray[np.bool_]) -> None:
+def check_pairs(matches: NDArray[np.bool_], argument: str = "pairs") -> None:
     """Raise InputError unless there are pairs that match and pairs that do not."""
     if matches.all() or not matches.any():
         which = "match" if matches.all() else "do not match"
         raise InputError(
-            f"has {len(matches)} pairs, which all {which}", argument="pairs", wanted="pairs of both kinds"
+            f"has {len(matches)} pairs, which all {which}", argument=argument, wanted="pairs of both kinds"
         )
 
 

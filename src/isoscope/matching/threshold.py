@@ -265,7 +265,7 @@ def _labelled(
         matches = codes[firsts] == codes[seconds]
     else:
         return None
-    check_pairs(matches)
+    check_pairs(matches, "labels" if pairs is None else "pairs")
     first = rows_at(source, firsts) if queries is None else queries[torch.from_numpy(firsts)].cpu()
     cosines = (unit_rows(first)[0] * unit_rows(rows_at(source, seconds))[0]).sum(dim=1)
     return cosines.numpy(), matches, *((firsts, seconds) if queries is None else (seconds,))

@@ -27,6 +27,7 @@ _MOST_LABELS = 200  # predicted within seconds
 _LEAST_REACH = 1.0
 _MOST_UNEVEN = 10  # rows of the largest label for one of the smallest
 _RESOLVED = 0.02  # of IsoScore at the start: smaller changes have no sign
+_SMALL = 0.1  # of the start: smaller predicted changes have come out the other way
 
 
 @dataclass(frozen=True)
@@ -97,18 +98,23 @@ class CollapsePrediction(Result):
         word = {1: "rises", -1: "falls", 0: "stays about where it is"}[self.sign]
         return (
             f"IsoScore {word}: {self.isoscore:.4f} to {self.end:.4f}; "
-            f"of collapsed labels {self.collapse_value:.4f}"
+            f"{self.collapse_value:.4f} if labels collapsed to points"
         )
 
     @property
     def caution(self) -> str:
-        """The assumptions that fail, in one line; empty where all hold."""
+        """The assumptions that fail, or that the change is small, in one line; empty where neither is so."""
         failing = [f"{one.name} ({one.reason})" for one in self.assumptions if not one.holds]
-        return f"assumptions that do not hold: {'; '.join(failing)}" if failing else ""
+        if failing:
+            return f"assumptions that do not hold: {'; '.join(failing)}"
+        change = abs(self.end / self.isoscore - 1)
+        return f"a change of {change:.0%} is small: it may go the other way" if change < _SMALL else ""
 
     def beside(self, end: float) -> str:
         """Return the predicted IsoScore beside the one that training came to, in one line."""
-        return f"IsoScore at the end: predicted {self.end:.4f}, came to {end:.4f}"
+        turned = self.sign != 0 and (end - self.isoscore) * self.sign < 0
+        miss = ": it went the other way" if turned else ""
+        return f"IsoScore at the end: predicted {self.end:.4f}, came to {end:.4f}{miss}"
 
     def grids(self) -> Iterable[Grid]:
         """Return the predicted numbers, and the assumptions."""

@@ -76,7 +76,9 @@ class Frontier(Result):
         """Return the meaning of the numbers, the runs and the notes."""
         lines = [_meaning(self.debiased or self.plain), *self.attribution.lines()]
         if self.collapse is not None:
-            lines += [f"trained with a linear classifier, {self.collapse.opening}", self.collapse.caution]
+            rate = f"learning rate {self.collapse.learning_rate:g}"
+            training = f"trained with a linear classifier for {self.collapse.steps:,} updates, {rate}"
+            lines += [f"{training}: {self.collapse.opening}", self.collapse.caution]
         for name, run in self.runs.items():
             start, end = ends(run).values()
             lines.append(
