@@ -189,6 +189,8 @@ def test_train_encodes_texts(folder: Path, tiny_model: Path) -> None:
     quick = ["--steps", "3", "--seeds", "2"]
     found = ran("train", "reviews.jsonl", "--model", str(tiny_model), "-l", "label", *quick)
     run = iso.train_embeddings(iso.encode(WORDS, model=tiny_model), LABELS, steps=3, seeds=2)
+    predicted = iso.predict_collapse(iso.encode(WORDS, model=tiny_model), LABELS, steps=3)
+    assert found.pop("predicted") == json.loads(predicted.to_json())
     assert found == json.loads(json.dumps(run.to_dict()))
     shown = runner.invoke(app, ["train", "reviews.jsonl", "--model", str(tiny_model), "-l", "label", *quick])
     assert "note: 8 texts of column 'text', encoded by" in shown.output

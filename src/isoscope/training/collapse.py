@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import UndefinedError, check_choice, check_positive, check_whole
+from isoscope.errors import UndefinedError, check_between, check_choice, check_whole
 from isoscope.metrics.collapse_law import collapse_value, collapse_value_of_sets, isoscore_derivative
 from isoscope.metrics.frontier import between_share
 from isoscope.metrics.isotropy import isoscore
@@ -28,6 +28,7 @@ _LEAST_REACH = 1.0
 _MOST_UNEVEN = 10  # rows of the largest label for one of the smallest
 _RESOLVED = 0.02  # of IsoScore at the start: smaller changes have no sign
 _SMALL = 0.1  # of the start: smaller predicted changes have come out the other way
+_LARGEST_RATE = 1_000_000  # more than any training takes
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,7 @@ def predict_collapse(
     (-1, 0.0, True)
     """
     check_choice("optimizer", optimizer, OPTIMIZERS)
-    check_positive("learning_rate", learning_rate)
-    check_whole("steps", steps)
+    _check_training(learning_rate, steps)
     return _predicted(
         Problem.of(X, labels, name="labels"), learning_rate=learning_rate, steps=steps, optimizer=optimizer
     )
@@ -185,8 +185,7 @@ def prediction_beside(
     None for more than 200 labels, which take more than seconds, and where training would leave the range of
     numbers. The arguments are those of `predict_collapse`.
     """
-    check_positive("learning_rate", learning_rate)
-    check_whole("steps", steps)
+    _check_training(learning_rate, steps)
     problem = Problem.of(X, labels, name="labels")
     if problem.clusters.n_labels > _MOST_LABELS:
         return None
@@ -194,6 +193,12 @@ def prediction_beside(
         return _predicted(problem, learning_rate=learning_rate, steps=steps, optimizer=optimizer)
     except UndefinedError:
         return None
+
+
+def _check_training(learning_rate: Any, steps: Any) -> None:
+    wanted = f"a number above 0 and at most {_LARGEST_RATE:,}"
+    check_between("learning_rate", learning_rate, 0, _LARGEST_RATE, wanted=wanted, open_at="low")
+    check_whole("steps", steps)
 
 
 def _predicted(problem: Problem, *, learning_rate: float, steps: int, optimizer: str) -> CollapsePrediction:
